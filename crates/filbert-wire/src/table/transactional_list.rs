@@ -1,0 +1,22 @@
+//! `TransactionalList`: a list seen from inside a transaction.
+
+use super::service;
+
+service! {
+    TransactionalList = 0x11;
+
+    add = 0x01, since 2.0, retryable: false, partition: None {
+        request<'a> { name: &'a str, txn_id: Uuid, thread_id: i64, item: Data<'a> }
+        response { response: bool }
+    }
+
+    remove = 0x02, since 2.0, retryable: false, partition: None {
+        request<'a> { name: &'a str, txn_id: Uuid, thread_id: i64, item: Data<'a> }
+        response { response: bool }
+    }
+
+    size = 0x03, since 2.0, retryable: false, partition: None {
+        request<'a> { name: &'a str, txn_id: Uuid, thread_id: i64 }
+        response { response: i32 }
+    }
+}
