@@ -1,1 +1,58 @@
-//! filbert-data.
+//! What a value is: serialized blobs, the types they hold, and the hash that tells a key's partition.
+//!
+//! A [`Blob`] is a value as Hazelcast's clients serialize it. The rest of the system stores, compares and sends blobs
+//! without looking inside; this crate knows what they mean. It must not know maps, messages, sockets or time.
+//!
+//! # The layout
+//!
+//! ```text
+//! ┌─────────────────────────┬────────────────┬─────────────┐
+//! │ partition hash i32 BE   │ type id i32 BE │ payload     │
+//! │ (0: hash of the payload)│ see `TypeId`   │             │
+//! └─────────────────────────┴────────────────┴─────────────┘
+//! ```
+//!
+//! All numbers are big-endian. Text is its length in bytes as `i32`, then UTF-8; an array is its number of items as
+//! `i32`, then the items; -1 as length means null. A list is an `i32` length, then each item as type id and payload.
+//!
+//! # Invariants
+//!
+//! - What [`ToBlob`] writes is byte for byte what the stock clients write, so that they find each other's keys.
+//! - Reading never panics and never allocates more than the bytes that are there justify, whatever lengths they claim.
+//! - Equal keys have equal bytes: maps compare keys by their bytes alone.
+//!
+//! # Where to start
+//!
+//! [`Blob`], then [`ToBlob`] and [`FromBlob`]:
+//!
+//! ```
+//! use filbert_data::{FromBlob, ToBlob, TypeId, partition_of, type_id};
+//!
+//! let blob = "hazel".to_blob()?;
+//! assert_eq!(type_id(&blob)?, TypeId::STRING);
+//! assert_eq!(String::from_blob(&blob)?, "hazel");
+//! assert!(partition_of(&blob, 271).0 < 271);
+//! # Ok::<(), filbert_data::DataError>(())
+//! ```
+
+mod arrays;
+mod blob;
+mod convert;
+mod error;
+mod hash;
+mod input;
+mod list;
+mod scalars;
+mod text;
+mod type_id;
+
+pub mod compact;
+
+pub use blob::{BLOB_HEADER_BYTES, Blob, type_id};
+pub use convert::{FromBlob, ToBlob};
+pub use error::DataError;
+pub use hash::{PartitionId, partition_hash, partition_of};
+pub use input::Input;
+pub use list::List;
+pub use text::Json;
+pub use type_id::TypeId;
