@@ -1,5 +1,7 @@
 //! Blobs byte for byte as a stock client writes them, and the partitions it sends them to.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
+
 use std::{collections::BTreeMap, fmt::Debug};
 
 use filbert_data::{

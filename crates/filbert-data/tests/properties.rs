@@ -1,5 +1,7 @@
 //! What holds for any value and any bytes.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
+
 use std::fmt::Debug;
 
 use filbert_data::{Blob, DataError, FromBlob, Json, List, ToBlob, TypeId, partition_of, type_id};
