@@ -143,3 +143,46 @@ impl<T: FromBlob> FromBlob for Option<T> {
         T::read_payload(input).map(Some)
     }
 }
+
+/// A blob is written as it is, partition hash included, so that maps of blobs carry values of types unknown here. As
+/// an item of a list it keeps type and payload.
+impl ToBlob for Blob {
+    fn type_id(&self) -> TypeId {
+        type_id(self).unwrap_or(TypeId::NULL)
+    }
+
+    fn write_payload(&self, out: &mut Vec<u8>) -> Result<(), DataError> {
+        let payload = self.get(BLOB_HEADER_BYTES..).ok_or(DataError::NoHeader { bytes: self.len() })?;
+        out.extend_from_slice(payload);
+        Ok(())
+    }
+
+    fn payload_bytes(&self) -> usize {
+        self.len().saturating_sub(BLOB_HEADER_BYTES)
+    }
+
+    fn write_blob(&self, out: &mut Vec<u8>) -> Result<(), DataError> {
+        out.extend_from_slice(self);
+        Ok(())
+    }
+
+    fn to_blob(&self) -> Result<Blob, DataError> {
+        Ok(self.clone())
+    }
+}
+
+/// Any bytes are read as they are, partition hash included. Where an item of a list is to be read, a blob takes all
+/// that follows, since the length of a value of unknown type is unknown.
+impl FromBlob for Blob {
+    fn read_payload(input: &mut Input<'_>) -> Result<Self, DataError> {
+        let mut bytes = Vec::with_capacity(BLOB_HEADER_BYTES + input.remaining());
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(&input.type_id().0.to_be_bytes());
+        bytes.extend_from_slice(input.take(input.remaining())?);
+        Ok(Blob::from(bytes))
+    }
+
+    fn from_blob(blob: &[u8]) -> Result<Self, DataError> {
+        Ok(Blob::from(blob))
+    }
+}

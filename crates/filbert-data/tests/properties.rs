@@ -114,3 +114,13 @@ fn a_claimed_length_allocates_nothing_before_the_bytes_are_there() {
         assert!(matches!(truncated, DataError::Truncated { .. }), "{truncated}");
     }
 }
+
+#[test]
+fn a_blob_passes_through_as_it_is() {
+    let with_hash = Blob::from(vec![0, 0, 0, 9, 0, 0, 0, 77, 1, 2]);
+    assert_eq!(with_hash.to_blob().unwrap(), with_hash);
+    assert_eq!(Blob::from_blob(&with_hash).unwrap(), with_hash);
+    let list = List(vec![7i32.to_blob().unwrap()]).to_blob().unwrap();
+    assert_eq!(List::<i32>::from_blob(&list).unwrap(), List(vec![7]));
+    assert_eq!(List::<Blob>::from_blob(&list).unwrap(), List(vec![7i32.to_blob().unwrap()]));
+}
