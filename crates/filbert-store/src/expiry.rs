@@ -1,0 +1,174 @@
+//! When entries expire: lifetimes from durations, and the schedule by which expired entries are found and freed.
+
+use std::collections::BTreeMap;
+
+use crate::record::Lifetime;
+use crate::{Expiry, MapSettings, Millis};
+
+const NEVER_MS: i64 = i64::MAX;
+
+impl Lifetime {
+    /// A lifetime that begins now. `i64::MAX` as a duration is "for ever".
+    pub(crate) fn starting(ttl_ms: i64, max_idle_ms: i64, now: Millis) -> Lifetime {
+        Lifetime {
+            ttl_ms,
+            max_idle_ms,
+            ttl_deadline: deadline(ttl_ms, now),
+            idle_deadline: deadline(max_idle_ms, now),
+            scheduled: Millis::MAX,
+        }
+    }
+
+    /// The lifetime of an entry put now with `expiry` into a map with `settings`.
+    pub(crate) fn of_put(expiry: Expiry, settings: &MapSettings, now: Millis) -> Lifetime {
+        let ttl_ms = resolve(expiry.ttl_ms, settings.ttl_default_ms);
+        let max_idle_ms = resolve(expiry.max_idle_ms, settings.max_idle_default_ms);
+        Lifetime::starting(ttl_ms, max_idle_ms, now)
+    }
+
+    /// The same durations, with both clocks starting now.
+    pub(crate) fn restarted(&self, now: Millis) -> Lifetime {
+        Lifetime::starting(self.ttl_ms, self.max_idle_ms, now)
+    }
+
+    /// Another time to live from now on; the idle clock runs on.
+    pub(crate) fn with_ttl(&self, ttl_ms: i64, settings: &MapSettings, now: Millis) -> Lifetime {
+        let ttl_ms = resolve(ttl_ms, settings.ttl_default_ms);
+        Lifetime { ttl_ms, ttl_deadline: deadline(ttl_ms, now), ..*self }
+    }
+
+    /// The idle clock starts anew, but a clock that went back does not bring the deadline nearer.
+    pub(crate) fn touched(&self, now: Millis) -> Lifetime {
+        Lifetime { idle_deadline: self.idle_deadline.max(deadline(self.max_idle_ms, now)), ..*self }
+    }
+
+    /// Whether the entry never expires.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.ttl_ms == NEVER_MS && self.max_idle_ms == NEVER_MS && self.deadline() == Millis::MAX
+    }
+}
+
+/// A duration as clients say it: negative = the default, 0 = for ever; the default has 0 = for ever, too.
+fn resolve(wanted_ms: i64, default_ms: i64) -> i64 {
+    let ms = if wanted_ms < 0 { default_ms } else { wanted_ms };
+    if ms <= 0 { NEVER_MS } else { ms }
+}
+
+fn deadline(duration_ms: i64, now: Millis) -> Millis {
+    if duration_ms == NEVER_MS { Millis::MAX } else { now.plus(duration_ms) }
+}
+
+/// Where to look for expired entries: one item per entry that can expire, not later than its deadline.
+///
+/// A read moves an idle deadline away without touching the schedule; an entry found there before its time is put in
+/// again at its true deadline. So reads stay cheap, and an entry costs one look per idle time at most.
+#[derive(Default)]
+pub(crate) struct Schedule {
+    /// By moment and hash of the key: how many entries have both.
+    items: BTreeMap<(Millis, u64), u32>,
+}
+
+/// Bytes of one item, with the slack of the tree's nodes (filled to about 7 of 11).
+const ITEM_BYTES: usize = 32;
+
+impl Schedule {
+    /// Gives a lifetime its place; `old` is the one that it replaces, whose place is kept where it will do.
+    pub(crate) fn place(&mut self, hash: u64, old: Option<&Lifetime>, new: &mut Lifetime) {
+        let deadline = new.deadline();
+        if let Some(old) = old {
+            if old.scheduled <= deadline && old.scheduled != Millis::MAX && deadline != Millis::MAX {
+                new.scheduled = old.scheduled;
+                return;
+            }
+            self.remove(hash, old);
+        }
+        new.scheduled = deadline;
+        self.restore(hash, new);
+    }
+
+    /// Puts an item back where its lifetime says that it is.
+    pub(crate) fn restore(&mut self, hash: u64, lifetime: &Lifetime) {
+        if lifetime.scheduled != Millis::MAX {
+            *self.items.entry((lifetime.scheduled, hash)).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, hash: u64, lifetime: &Lifetime) {
+        if lifetime.scheduled != Millis::MAX {
+            self.forget(lifetime.scheduled, hash);
+        }
+    }
+
+    /// Takes one item out.
+    pub(crate) fn forget(&mut self, scheduled: Millis, hash: u64) {
+        if let Some(count) = self.items.get_mut(&(scheduled, hash)) {
+            *count -= 1;
+            if *count == 0 {
+                self.items.remove(&(scheduled, hash));
+            }
+        }
+    }
+
+    pub(crate) fn first(&self) -> Option<Millis> {
+        self.items.first_key_value().map(|((moment, _), _)| *moment)
+    }
+
+    /// The items to look at by now: moment and hash of the key.
+    pub(crate) fn due(&self, now: Millis) -> impl Iterator<Item = (Millis, u64)> {
+        self.items.range(..=(now, u64::MAX)).map(|(item, _)| *item)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.items = BTreeMap::new();
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.items.len() * ITEM_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Millis = Millis(1_000);
+
+    #[test]
+    fn durations_come_from_the_put_or_else_from_the_map() {
+        let settings = MapSettings { ttl_default_ms: 50, ..MapSettings::default() };
+        let of = |ttl_ms, max_idle_ms| Lifetime::of_put(Expiry { ttl_ms, max_idle_ms }, &settings, NOW).deadline();
+        assert_eq!(of(-1, -1), Millis(1_050));
+        assert_eq!(of(0, -1), Millis::MAX);
+        assert_eq!(of(70, -1), Millis(1_070));
+        assert_eq!(of(-1, 20), Millis(1_020));
+        assert_eq!(of(i64::MAX, i64::MAX), Millis::MAX);
+        assert!(Lifetime::of_put(Expiry::NEVER, &settings, NOW).is_endless());
+    }
+
+    #[test]
+    fn deadlines_saturate_at_the_end_of_time() {
+        let lifetime = Lifetime::starting(i64::MAX - 1, i64::MAX, Millis(i64::MAX - 5));
+        assert_eq!(lifetime.deadline(), Millis::MAX);
+        assert_eq!(Lifetime::starting(i64::MAX, i64::MAX, Millis(i64::MIN)).deadline(), Millis::MAX);
+    }
+
+    #[test]
+    fn a_read_under_a_clock_that_went_back_does_not_shorten_the_idle_time() {
+        let lifetime = Lifetime::starting(i64::MAX, 100, NOW);
+        assert_eq!(lifetime.touched(Millis(0)).deadline(), Millis(1_100));
+        assert_eq!(lifetime.touched(Millis(1_050)).deadline(), Millis(1_150));
+    }
+
+    #[test]
+    fn two_entries_with_the_same_hash_and_moment_are_two_items() {
+        let mut schedule = Schedule::default();
+        let mut first = Lifetime::starting(10, i64::MAX, NOW);
+        let mut second = first;
+        schedule.place(7, None, &mut first);
+        schedule.place(7, None, &mut second);
+        schedule.remove(7, &first);
+        assert_eq!(schedule.due(Millis(1_010)).collect::<Vec<_>>(), [(Millis(1_010), 7)]);
+        schedule.remove(7, &second);
+        assert_eq!(schedule.first(), None);
+    }
+}

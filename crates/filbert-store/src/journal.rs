@@ -1,0 +1,189 @@
+//! The event journal of one map in one partition: a ring of the latest changes, to be read again by sequence.
+
+use std::collections::VecDeque;
+
+use crate::{EventKind, JournalSettings, Millis};
+
+/// A change as the journal keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalEvent {
+    /// Its number: the first is 0, and none is left out.
+    pub sequence: i64,
+    /// `Added`, `Updated`, `Removed`, `Evicted`, `Expired` or `Loaded`. Clearing a map removes its entries one by one
+    /// here, and evicting all evicts them.
+    pub kind: EventKind,
+    /// The key.
+    pub key: Box<[u8]>,
+    /// The value before, where there was one.
+    pub old_value: Option<Box<[u8]>>,
+    /// The new value, where there is one.
+    pub new_value: Option<Box<[u8]>>,
+    at: Millis,
+}
+
+/// Events that are asked for but no longer kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("journal event {from} is no longer kept, the oldest is {oldest}")]
+pub struct JournalGone {
+    /// The sequence asked for.
+    pub from: i64,
+    /// The oldest sequence that can be read, now or when it comes.
+    pub oldest: i64,
+}
+
+/// The latest changes of a map in a partition.
+#[derive(Debug)]
+pub struct Journal {
+    settings: JournalSettings,
+    events: VecDeque<JournalEvent>,
+    next_sequence: i64,
+    bytes: usize,
+}
+
+impl Journal {
+    pub(crate) fn new(settings: JournalSettings) -> Self {
+        Journal { settings, events: VecDeque::new(), next_sequence: 0, bytes: 0 }
+    }
+
+    /// Other settings take effect at once; events beyond a smaller capacity go.
+    pub(crate) fn configure(&mut self, settings: JournalSettings) {
+        self.settings = settings;
+        while self.events.len() > settings.capacity {
+            self.drop_oldest();
+        }
+    }
+
+    /// The oldest sequence that is kept; that of the next event when none is.
+    #[must_use]
+    pub fn oldest_sequence(&self) -> i64 {
+        self.events.front().map_or(self.next_sequence, |event| event.sequence)
+    }
+
+    /// The newest sequence given out; -1 before the first event.
+    #[must_use]
+    pub fn newest_sequence(&self) -> i64 {
+        self.next_sequence - 1
+    }
+
+    /// At most `max` events from sequence `from` on, in order. None when `from` is in the future.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalGone`] when `from` is before the oldest event.
+    pub fn read(&self, from: i64, max: usize) -> Result<impl Iterator<Item = &JournalEvent>, JournalGone> {
+        let oldest = self.oldest_sequence();
+        if from < oldest {
+            return Err(JournalGone { from, oldest });
+        }
+        let skip = usize::try_from(from.saturating_sub(oldest)).unwrap_or(usize::MAX);
+        Ok(self.events.iter().skip(skip).take(max))
+    }
+
+    pub(crate) fn append(
+        &mut self,
+        kind: EventKind,
+        key: &[u8],
+        old_value: Option<&[u8]>,
+        new_value: Option<&[u8]>,
+        now: Millis,
+    ) {
+        self.trim(now);
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        if self.settings.capacity == 0 {
+            return;
+        }
+        while self.events.len() >= self.settings.capacity {
+            self.drop_oldest();
+        }
+        let event = JournalEvent {
+            sequence,
+            kind,
+            key: key.into(),
+            old_value: old_value.map(Into::into),
+            new_value: new_value.map(Into::into),
+            at: now,
+        };
+        self.bytes += event_bytes(&event);
+        self.events.push_back(event);
+    }
+
+    /// Drops events whose time is over.
+    pub(crate) fn trim(&mut self, now: Millis) {
+        while self.first_deadline().is_some_and(|deadline| deadline <= now) {
+            self.drop_oldest();
+        }
+    }
+
+    /// When the oldest event is to be dropped, if ever.
+    pub(crate) fn first_deadline(&self) -> Option<Millis> {
+        let deadline = self.events.front()?.at.deadline(self.settings.ttl_ms);
+        (deadline != Millis::MAX).then_some(deadline)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes + self.events.capacity() * size_of::<JournalEvent>()
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(event) = self.events.pop_front() {
+            self.bytes -= event_bytes(&event);
+        }
+    }
+}
+
+fn event_bytes(event: &JournalEvent) -> usize {
+    let value_len = |value: &Option<Box<[u8]>>| value.as_ref().map_or(0, |bytes| bytes.len());
+    event.key.len() + value_len(&event.old_value) + value_len(&event.new_value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn journal(capacity: usize, ttl_ms: i64) -> Journal {
+        Journal::new(JournalSettings { capacity, ttl_ms })
+    }
+
+    fn add(journal: &mut Journal, now: i64) {
+        journal.append(EventKind::Added, b"key", None, Some(b"value"), Millis(now));
+    }
+
+    fn sequences(journal: &Journal, from: i64, max: usize) -> Result<Vec<i64>, JournalGone> {
+        Ok(journal.read(from, max)?.map(|event| event.sequence).collect())
+    }
+
+    #[test]
+    fn sequences_begin_at_0_and_the_oldest_event_gives_way() {
+        let mut journal = journal(3, 0);
+        assert_eq!((journal.oldest_sequence(), journal.newest_sequence()), (0, -1));
+        assert_eq!(sequences(&journal, 0, 9), Ok(vec![]));
+        for now in 0..5 {
+            add(&mut journal, now);
+        }
+        assert_eq!((journal.oldest_sequence(), journal.newest_sequence()), (2, 4));
+        assert_eq!(sequences(&journal, 2, 2), Ok(vec![2, 3]));
+        assert_eq!(sequences(&journal, 9, 2), Ok(vec![]));
+        assert_eq!(sequences(&journal, 1, 9), Err(JournalGone { from: 1, oldest: 2 }));
+    }
+
+    #[test]
+    fn events_go_when_their_time_is_over_and_give_their_bytes_back() {
+        let mut journal = journal(10, 100);
+        add(&mut journal, 1_000);
+        add(&mut journal, 1_050);
+        assert_eq!(journal.first_deadline(), Some(Millis(1_100)));
+        journal.trim(Millis(1_100));
+        assert_eq!(journal.oldest_sequence(), 1);
+        journal.trim(Millis(5_000));
+        assert_eq!((journal.oldest_sequence(), journal.newest_sequence()), (2, 1));
+        assert_eq!(journal.bytes, 0);
+    }
+
+    #[test]
+    fn a_journal_without_capacity_keeps_nothing_but_counts() {
+        let mut journal = journal(0, 0);
+        add(&mut journal, 1);
+        assert_eq!((journal.oldest_sequence(), journal.newest_sequence()), (1, 0));
+    }
+}

@@ -1,0 +1,268 @@
+//! One map within one partition: its table, expiry, locks, journal and counters, and what can be read of it.
+
+use filbert_data::PartitionId;
+use foldhash::quality::FixedState;
+
+use crate::expiry::Schedule;
+use crate::journal::Journal;
+use crate::locks::Locks;
+use crate::record::{Lifetime, Record, Stamp};
+use crate::table::{Place, Table};
+use crate::{
+    Caller, Cursor, EntryView, Event, EventKind, LockState, MapId, MapSettings, MapStatistics, Millis, Observer,
+};
+
+/// What every change of a map needs to know.
+pub(crate) struct Context<'c> {
+    pub(crate) partition: PartitionId,
+    pub(crate) now: Millis,
+    pub(crate) caller: Caller,
+    pub(crate) observer: &'c mut dyn Observer,
+}
+
+/// One map within one partition.
+pub(crate) struct Map {
+    pub(crate) settings: MapSettings,
+    pub(crate) table: Table,
+    pub(crate) schedule: Schedule,
+    pub(crate) locks: Locks,
+    pub(crate) log: ChangeLog,
+    pub(crate) counters: MapStatistics,
+    pub(crate) record_bytes: usize,
+}
+
+/// Where changes are announced: counted, kept in the journal, told to the observer.
+pub(crate) struct ChangeLog {
+    map: MapId,
+    pub(crate) sequence: u64,
+    pub(crate) journal: Option<Journal>,
+}
+
+impl ChangeLog {
+    /// Announces the change of one entry.
+    #[inline]
+    pub(crate) fn announce(
+        &mut self,
+        cx: &mut Context<'_>,
+        kind: EventKind,
+        key: &[u8],
+        value: Option<&[u8]>,
+        old_value: Option<&[u8]>,
+    ) {
+        if let Some(journal) = &mut self.journal {
+            journal.append(kind, key, old_value, value, cx.now);
+        }
+        self.sequence += 1;
+        self.tell(cx, kind, key, value, old_value, 1);
+    }
+
+    /// Announces the change of a whole map.
+    pub(crate) fn announce_all(&mut self, cx: &mut Context<'_>, kind: EventKind, count: usize) {
+        self.sequence += 1;
+        self.tell(cx, kind, &[], None, None, count);
+    }
+
+    /// Tells that a key is free, which changes no entry.
+    pub(crate) fn announce_free(&mut self, cx: &mut Context<'_>, key: &[u8]) {
+        self.tell(cx, EventKind::LockReleased, key, None, None, 0);
+    }
+
+    fn tell(
+        &mut self,
+        cx: &mut Context<'_>,
+        kind: EventKind,
+        key: &[u8],
+        value: Option<&[u8]>,
+        old_value: Option<&[u8]>,
+        count: usize,
+    ) {
+        cx.observer.observe(&Event {
+            map: self.map,
+            partition: cx.partition,
+            kind,
+            key,
+            value,
+            old_value,
+            caller: cx.caller,
+            sequence: self.sequence,
+            count,
+        });
+    }
+}
+
+impl Map {
+    pub(crate) fn new(id: MapId, settings: MapSettings, hash_seed: u64) -> Self {
+        let journal = settings.journal.map(Journal::new);
+        Map {
+            settings,
+            table: Table::new(FixedState::with_seed(hash_seed)),
+            schedule: Schedule::default(),
+            locks: Locks::default(),
+            log: ChangeLog { map: id, sequence: 0, journal },
+            counters: MapStatistics::default(),
+            record_bytes: 0,
+        }
+    }
+
+    /// Takes other settings; entries keep the lifetimes that they have.
+    pub(crate) fn configure(&mut self, settings: MapSettings) {
+        match (&mut self.log.journal, settings.journal) {
+            (Some(journal), Some(wanted)) => journal.configure(wanted),
+            (journal, wanted) => *journal = wanted.map(Journal::new),
+        }
+        self.settings = settings;
+    }
+
+    #[inline]
+    pub(crate) fn get(&mut self, key: &[u8], now: Millis) -> Option<&[u8]> {
+        self.counters.gets += 1;
+        let hash = self.table.hash(key);
+        let record = self.table.at_mut(self.table.find(hash, key)?)?;
+        if !touch(record, now) {
+            return None;
+        }
+        self.counters.hits += 1;
+        self.counters.last_access_ms = now.0;
+        Some(record.value())
+    }
+
+    pub(crate) fn contains_key(&mut self, key: &[u8], now: Millis) -> bool {
+        let hash = self.table.hash(key);
+        let place = self.table.find(hash, key);
+        place.and_then(|place| self.table.at_mut(place)).is_some_and(|record| touch(record, now))
+    }
+
+    pub(crate) fn entry_view(&self, key: &[u8], now: Millis) -> Option<EntryView<'_>> {
+        let record = self.table.get(self.table.hash(key), key).filter(|record| !record.is_expired(now))?;
+        let usage = record.usage();
+        let lifetime = record.lifetime().unwrap_or_else(|| Lifetime::starting(i64::MAX, i64::MAX, now));
+        Some(EntryView {
+            key: record.key(),
+            value: record.value(),
+            cost: record.allocated_bytes() + size_of::<Record>(),
+            created_ms: usage.created.to_ms(),
+            updated_ms: usage.updated.to_ms(),
+            accessed_ms: usage.accessed.to_ms(),
+            stored_ms: 0,
+            expires_ms: lifetime.deadline().0,
+            hits: u64::from(usage.hits),
+            version: u64::from(usage.version),
+            ttl_ms: lifetime.ttl_ms,
+            max_idle_ms: lifetime.max_idle_ms,
+        })
+    }
+
+    /// Entries whose time is not over.
+    pub(crate) fn len(&self, now: Millis) -> usize {
+        let expired: usize =
+            self.schedule.due(now).map(|(scheduled, hash)| self.expired_at(scheduled, hash, now)).sum();
+        self.table.len() - expired
+    }
+
+    /// How many of the entries with one item of the schedule are expired.
+    fn expired_at(&self, scheduled: Millis, hash: u64, now: Millis) -> usize {
+        self.table
+            .records_at(hash)
+            .filter(|record| record.lifetime().is_some_and(|lifetime| lifetime.scheduled == scheduled))
+            .filter(|record| record.is_expired(now) && self.table.hash(record.key()) == hash)
+            .count()
+    }
+
+    pub(crate) fn contains_value(&self, value: &[u8], now: Millis) -> bool {
+        self.table.records().any(|record| record.value() == value && !record.is_expired(now))
+    }
+
+    pub(crate) fn for_each(&self, now: Millis, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        for record in self.table.records().filter(|record| !record.is_expired(now)) {
+            visit(record.key(), record.value());
+        }
+    }
+
+    pub(crate) fn fetch(
+        &self,
+        cursor: Cursor,
+        at_least: usize,
+        now: Millis,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Option<Cursor> {
+        let count = std::cell::Cell::new(0usize);
+        let visit_live = |record: &Record| {
+            if !record.is_expired(now) {
+                count.set(count.get() + 1);
+                visit(record.key(), record.value());
+            }
+        };
+        let position = self.table.walk(u64::from(cursor.0) << 32, visit_live, || count.get() >= at_least)?;
+        // The ends of ranges are multiples of 2^38, as at most 26 bits choose a segment.
+        Some(Cursor((position >> 32) as u32))
+    }
+
+    pub(crate) fn lock_state(&self, key: &[u8], now: Millis) -> Option<LockState> {
+        self.locks.state(key, now)
+    }
+
+    pub(crate) fn statistics(&self) -> MapStatistics {
+        MapStatistics {
+            entries: self.table.len(),
+            record_bytes: self.record_bytes,
+            bytes_owned: self.bytes(),
+            locked_keys: self.locks.len(),
+            ..self.counters
+        }
+    }
+
+    /// Bytes of all that the map owns beyond its own fixed size.
+    pub(crate) fn bytes(&self) -> usize {
+        let journal_bytes = self.log.journal.as_ref().map_or(0, Journal::bytes);
+        self.record_bytes + self.table.bytes() + self.schedule.bytes() + self.locks.bytes() + journal_bytes
+    }
+
+    /// The earliest moment at which [`Map::expire`] may find something.
+    pub(crate) fn next_expiry(&self) -> Option<Millis> {
+        let lease = self.locks.first_lease().map(|(moment, _)| *moment);
+        let journal = self.log.journal.as_ref().and_then(Journal::first_deadline);
+        [self.schedule.first(), lease, journal].into_iter().flatten().min()
+    }
+
+    /// Where the entry is, if its time is not over; if it is, it is freed here.
+    #[inline]
+    pub(crate) fn find_live(&mut self, cx: &mut Context<'_>, hash: u64, key: &[u8]) -> Option<Place> {
+        let place = self.table.find(hash, key)?;
+        if self.table.at(place)?.is_expired(cx.now) {
+            self.take(cx, hash, place, EventKind::Expired);
+            return None;
+        }
+        Some(place)
+    }
+
+    /// Takes an entry out and announces it.
+    pub(crate) fn take(&mut self, cx: &mut Context<'_>, hash: u64, place: Place, kind: EventKind) -> Option<Record> {
+        let record = self.table.remove(place)?;
+        self.record_bytes -= record.allocated_bytes();
+        if let Some(lifetime) = record.lifetime() {
+            self.schedule.remove(hash, &lifetime);
+        }
+        match kind {
+            EventKind::Expired => self.counters.expirations += 1,
+            EventKind::Evicted => self.counters.evictions += 1,
+            _ => self.counters.last_update_ms = cx.now.0,
+        }
+        self.log.announce(cx, kind, record.key(), None, Some(record.value()));
+        Some(record)
+    }
+}
+
+/// Counts a read of an entry and starts its idle clock anew; `false` when its time is over.
+#[inline]
+fn touch(record: &mut Record, now: Millis) -> bool {
+    if let Some(lifetime) = record.lifetime() {
+        if now >= lifetime.deadline() {
+            return false;
+        }
+        record.set_lifetime(&lifetime.touched(now));
+    }
+    let usage = record.usage_mut();
+    usage.hits = usage.hits.saturating_add(1);
+    usage.accessed = usage.accessed.max(Stamp::at(now));
+    true
+}

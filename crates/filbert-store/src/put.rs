@@ -1,0 +1,226 @@
+//! Writing entries: every flavour of put and replace, in place where the record allows it.
+
+use crate::map::{Context, Map};
+use crate::record::{Lifetime, Record, Stamp, Usage, check_lengths};
+use crate::table::Place;
+use crate::{EventKind, Expiry, Metadata, Millis, PutMode, Reply, StoreError, Value};
+
+/// What a put came to. A value that stays in the store is named by its place, so that the sizes of the map can be
+/// looked at before the reply borrows it.
+pub(crate) enum Outcome {
+    Reply(Reply<'static>),
+    Existing(Place),
+}
+
+/// The new state of an entry, apart from its bytes.
+struct Write {
+    kind: EventKind,
+    usage: Usage,
+    lifetime: Lifetime,
+}
+
+impl Map {
+    #[inline]
+    pub(crate) fn put(
+        &mut self,
+        cx: &mut Context<'_>,
+        key: &[u8],
+        value: &[u8],
+        expiry: Expiry,
+        mode: PutMode,
+    ) -> Outcome {
+        self.counters.puts += 1;
+        if let Err(error) = check_lengths(key, value) {
+            return Outcome::Reply(Reply::Refused(error));
+        }
+        if let Some(locked) = self.refuse_locked(cx, key) {
+            return Outcome::Reply(locked);
+        }
+        let hash = self.table.hash(key);
+        let place = self.find_live(cx, hash, key);
+        let written = match (place, mode) {
+            (Some(place), PutMode::IfAbsent) => return self.find_existing(cx, place),
+            (None, PutMode::Replace) => return Outcome::Reply(Reply::Previous(None)),
+            (Some(place), _) => self.update(cx, hash, place, value, expiry, mode),
+            (None, _) => self.add(cx, hash, key, value, expiry, mode).map(|()| None),
+        };
+        Outcome::Reply(match written {
+            Err(error) => Reply::Refused(error),
+            Ok(old) => match mode {
+                PutMode::Put | PutMode::IfAbsent | PutMode::Replace => Reply::Previous(old.map(Value::taken)),
+                PutMode::Set | PutMode::Transient | PutMode::Metadata(_) => Reply::Done,
+                PutMode::Try => Reply::Flag(true),
+            },
+        })
+    }
+
+    /// A putIfAbsent that found an entry has read it.
+    fn find_existing(&mut self, cx: &Context<'_>, place: Place) -> Outcome {
+        if let Some(record) = self.table.at_mut(place) {
+            let usage = record.usage_mut();
+            usage.hits = usage.hits.saturating_add(1);
+            usage.accessed = usage.accessed.max(Stamp::at(cx.now));
+            if let Some(lifetime) = record.lifetime() {
+                record.set_lifetime(&lifetime.touched(cx.now));
+            }
+        }
+        Outcome::Existing(place)
+    }
+
+    pub(crate) fn replace_if_same(
+        &mut self,
+        cx: &mut Context<'_>,
+        key: &[u8],
+        expected: &[u8],
+        value: &[u8],
+    ) -> Reply<'static> {
+        self.counters.puts += 1;
+        if let Err(error) = check_lengths(key, value) {
+            return Reply::Refused(error);
+        }
+        if let Some(locked) = self.refuse_locked(cx, key) {
+            return locked;
+        }
+        let hash = self.table.hash(key);
+        let place = self.find_live(cx, hash, key);
+        let Some(place) = place.filter(|place| self.table.at(*place).is_some_and(|found| found.value() == expected))
+        else {
+            return Reply::Flag(false);
+        };
+        match self.update(cx, hash, place, value, Expiry::DEFAULT, PutMode::Replace) {
+            Ok(_) => Reply::Flag(true),
+            Err(error) => Reply::Refused(error),
+        }
+    }
+
+    pub(crate) fn set_ttl(&mut self, cx: &mut Context<'_>, key: &[u8], ttl_ms: i64) -> Reply<'static> {
+        if let Some(locked) = self.refuse_locked(cx, key) {
+            return locked;
+        }
+        let hash = self.table.hash(key);
+        let Some(place) = self.find_live(cx, hash, key) else { return Reply::Flag(false) };
+        let Some(record) = self.table.at_mut(place) else { return Reply::Flag(false) };
+        let old = record.lifetime();
+        let from = old.unwrap_or_else(|| Lifetime::starting(i64::MAX, i64::MAX, cx.now));
+        let mut lifetime = from.with_ttl(ttl_ms, &self.settings, cx.now);
+        if old.is_none() && lifetime.is_endless() {
+            return Reply::Flag(true);
+        }
+        if old.is_some() {
+            self.schedule.place(hash, old.as_ref(), &mut lifetime);
+            record.set_lifetime(&lifetime);
+            return Reply::Flag(true);
+        }
+        // The record has no room for a lifetime, so it moves into a larger one.
+        lifetime.scheduled = lifetime.deadline();
+        match Record::new(record.key(), record.value(), *record.usage(), Some(&lifetime)) {
+            Err(error) => Reply::Refused(error),
+            Ok(larger) => {
+                self.schedule.restore(hash, &lifetime);
+                self.record_bytes += larger.allocated_bytes();
+                self.record_bytes -= record.allocated_bytes();
+                *record = larger;
+                Reply::Flag(true)
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        cx: &mut Context<'_>,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+        expiry: Expiry,
+        mode: PutMode,
+    ) -> Result<(), StoreError> {
+        let now = Stamp::at(cx.now);
+        let usage = Usage { version: 0, created: now, updated: now, accessed: now, hits: 0 };
+        let write = Write { kind: EventKind::Added, usage, lifetime: Lifetime::of_put(expiry, &self.settings, cx.now) };
+        let Write { kind, usage, mut lifetime } = self.with_metadata(write, mode, cx.now);
+        let record = if lifetime.is_endless() {
+            Record::new(key, value, usage, None)?
+        } else {
+            lifetime.scheduled = lifetime.deadline();
+            Record::new(key, value, usage, Some(&lifetime))?
+        };
+        self.schedule.restore(hash, &lifetime);
+        self.record_bytes += record.allocated_bytes();
+        self.table.insert(hash, record);
+        self.counters.last_access_ms = cx.now.0;
+        self.counters.last_update_ms = cx.now.0;
+        self.log.announce(cx, kind, key, Some(value), None);
+        Ok(())
+    }
+
+    /// Writes over an entry. Returns the old record where the mode answers the old value.
+    #[inline]
+    fn update(
+        &mut self,
+        cx: &mut Context<'_>,
+        hash: u64,
+        place: Place,
+        value: &[u8],
+        expiry: Expiry,
+        mode: PutMode,
+    ) -> Result<Option<Record>, StoreError> {
+        let Some(record) = self.table.at(place) else { return Ok(None) };
+        let old_lifetime = record.lifetime();
+        let lifetime = match mode {
+            PutMode::Replace => match &old_lifetime {
+                Some(lifetime) => lifetime.restarted(cx.now),
+                None => Lifetime::starting(i64::MAX, i64::MAX, cx.now),
+            },
+            _ => Lifetime::of_put(expiry, &self.settings, cx.now),
+        };
+        let now = Stamp::at(cx.now);
+        let old_usage = record.usage();
+        let usage = Usage { version: old_usage.version.saturating_add(1), updated: now, accessed: now, ..*old_usage };
+        let write = Write { kind: EventKind::Updated, usage, lifetime };
+        let Write { kind, usage, mut lifetime } = self.with_metadata(write, mode, cx.now);
+        let fits = record.value().len() == value.len() && (old_lifetime.is_some() || lifetime.is_endless());
+        let wants_old = matches!(mode, PutMode::Put | PutMode::Replace);
+        let Some(record) = self.table.at_mut(place) else { return Ok(None) };
+        if fits && !wants_old {
+            self.log.announce(cx, kind, record.key(), Some(value), Some(record.value()));
+            record.value_mut().copy_from_slice(value);
+            *record.usage_mut() = usage;
+            if old_lifetime.is_some() {
+                self.schedule.place(hash, old_lifetime.as_ref(), &mut lifetime);
+                record.set_lifetime(&lifetime);
+            }
+            self.counters.last_access_ms = cx.now.0;
+            self.counters.last_update_ms = cx.now.0;
+            return Ok(None);
+        }
+        let mut new = Record::new(record.key(), value, usage, (!lifetime.is_endless()).then_some(&lifetime))?;
+        self.schedule.place(hash, old_lifetime.as_ref(), &mut lifetime);
+        new.set_lifetime(&lifetime);
+        self.record_bytes += new.allocated_bytes();
+        let old = std::mem::replace(record, new);
+        self.record_bytes -= old.allocated_bytes();
+        self.log.announce(cx, kind, old.key(), Some(value), Some(old.value()));
+        self.counters.last_access_ms = cx.now.0;
+        self.counters.last_update_ms = cx.now.0;
+        Ok(wants_old.then_some(old))
+    }
+
+    /// For a put with metadata, what that says; any other put is as it was.
+    #[inline]
+    fn with_metadata(&self, write: Write, mode: PutMode, now: Millis) -> Write {
+        let PutMode::Metadata(metadata) = mode else { return write };
+        let Metadata { created_ms, updated_ms, accessed_ms, expires_ms, hits, version, expiry } = metadata;
+        let mut lifetime = Lifetime::of_put(expiry, &self.settings, now);
+        if expires_ms != i64::MAX {
+            lifetime.ttl_deadline = Millis(expires_ms);
+        }
+        let usage = Usage {
+            version: u32::try_from(version).unwrap_or(u32::MAX),
+            created: Stamp::at(Millis(created_ms)),
+            updated: Stamp::at(Millis(updated_ms)),
+            accessed: Stamp::at(Millis(accessed_ms)),
+            hits: u32::try_from(hits).unwrap_or(u32::MAX),
+        };
+        Write { kind: EventKind::Loaded, usage, lifetime }
+    }
+}

@@ -1,0 +1,341 @@
+//! The record: one entry's key, value and bookkeeping in one allocation behind a thin pointer.
+//!
+//! This is the only file of the project that uses `unsafe`. Layout, from the start of the allocation (alignment 4,
+//! numbers in the machine's own byte order, as records never leave the process):
+//!
+//! | offset | bytes | what |
+//! |---|---|---|
+//! | 0 | 28 | [`Header`]: key length (bit 31: a lifetime follows), value length, version, created, updated, accessed, hits |
+//! | 28 | 0 or 40 | [`Lifetime`], unaligned, of entries that can expire |
+//! | then | key length | key |
+//! | then | value length | value |
+//!
+//! The lengths and the flag never change during a record's life, so the layout that was allocated can always be
+//! computed again, for reading, and for freeing it.
+#![allow(unsafe_code, reason = "a thin pointer to a header followed by bytes cannot be had otherwise")]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::slice;
+
+use crate::{Millis, StoreError};
+
+/// The longest key: 31 bits, as the header keeps a flag in the 32nd.
+pub(crate) const KEY_BYTES_MAX: usize = (1 << 31) - 1;
+/// The longest value.
+pub(crate) const VALUE_BYTES_MAX: usize = u32::MAX as usize;
+
+const LIFETIME_FLAG: u32 = 1 << 31;
+const HEADER_BYTES: usize = size_of::<Header>();
+const LIFETIME_BYTES: usize = size_of::<Lifetime>();
+
+/// A point in time in 4 bytes: units of 250 ms since 2018-01-01 UTC, until the year 2052; saturates at both ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Stamp(u32);
+
+impl Stamp {
+    const EPOCH_MS: i64 = 1_514_764_800_000;
+    const UNIT_MS: i64 = 250;
+
+    pub(crate) fn at(now: Millis) -> Stamp {
+        let units = now.since(Millis(Self::EPOCH_MS)).max(0) / Self::UNIT_MS;
+        Stamp(u32::try_from(units).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) fn to_ms(self) -> i64 {
+        Self::EPOCH_MS + i64::from(self.0) * Self::UNIT_MS
+    }
+}
+
+/// What a record keeps about its use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) version: u32,
+    pub(crate) created: Stamp,
+    pub(crate) updated: Stamp,
+    pub(crate) accessed: Stamp,
+    pub(crate) hits: u32,
+}
+
+#[repr(C)]
+struct Header {
+    key_len_and_flag: u32,
+    value_len: u32,
+    usage: Usage,
+}
+
+/// When and why an entry expires. Durations are `i64::MAX` and moments [`Millis::MAX`] for "never".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lifetime {
+    pub(crate) ttl_ms: i64,
+    pub(crate) max_idle_ms: i64,
+    pub(crate) ttl_deadline: Millis,
+    pub(crate) idle_deadline: Millis,
+    /// Where the map's schedule has this entry: not later than the deadline.
+    pub(crate) scheduled: Millis,
+}
+
+impl Lifetime {
+    pub(crate) fn deadline(&self) -> Millis {
+        self.ttl_deadline.min(self.idle_deadline)
+    }
+}
+
+/// An entry's key, value and bookkeeping.
+pub(crate) struct Record {
+    start: NonNull<u8>,
+    owns: PhantomData<Box<[u8]>>,
+}
+
+// SAFETY: a record owns its allocation alone, and what is in it are plain numbers and bytes.
+unsafe impl Send for Record {}
+// SAFETY: all access through `&Record` only reads; writing needs `&mut Record`.
+unsafe impl Sync for Record {}
+
+impl Record {
+    /// Copies key and value into a new allocation.
+    pub(crate) fn new(
+        key: &[u8],
+        value: &[u8],
+        usage: Usage,
+        lifetime: Option<&Lifetime>,
+    ) -> Result<Record, StoreError> {
+        check_lengths(key, value)?;
+        // The casts lose nothing: both lengths were just checked.
+        let flag = if lifetime.is_some() { LIFETIME_FLAG } else { 0 };
+        let header = Header { key_len_and_flag: key.len() as u32 | flag, value_len: value.len() as u32, usage };
+        let Ok(layout) = Layout::from_size_align(total_bytes(&header), align_of::<Header>()) else {
+            return Err(StoreError::ValueTooLarge { bytes: value.len(), bytes_max: isize::MAX as usize });
+        };
+        let key_offset = key_offset(&header);
+        // SAFETY: the layout's size is not zero, as it covers the header.
+        let allocated = unsafe { alloc(layout) };
+        let Some(start) = NonNull::new(allocated) else { handle_alloc_error(layout) };
+        // SAFETY: `start` is aligned for a header, and the allocation is as long as header, lifetime (if flagged), key
+        // and value together, so each of these writes is within it; it is new, so it overlaps none of the sources.
+        unsafe {
+            start.cast::<Header>().write(header);
+            if let Some(lifetime) = lifetime {
+                start.add(HEADER_BYTES).cast::<Lifetime>().write_unaligned(*lifetime);
+            }
+            ptr::copy_nonoverlapping(key.as_ptr(), start.add(key_offset).as_ptr(), key.len());
+            ptr::copy_nonoverlapping(value.as_ptr(), start.add(key_offset + key.len()).as_ptr(), value.len());
+        }
+        Ok(Record { start, owns: PhantomData })
+    }
+
+    #[inline]
+    fn header(&self) -> &Header {
+        // SAFETY: every record begins with an initialized, aligned header, borrowed for as long as the record is.
+        unsafe { self.start.cast::<Header>().as_ref() }
+    }
+
+    /// The bookkeeping, to read.
+    #[inline]
+    pub(crate) fn usage(&self) -> &Usage {
+        &self.header().usage
+    }
+
+    /// The bookkeeping, to change. The lengths are out of reach.
+    #[inline]
+    pub(crate) fn usage_mut(&mut self) -> &mut Usage {
+        // SAFETY: as in `header`; `&mut self` makes this the only reference into the record.
+        unsafe { &mut self.start.cast::<Header>().as_mut().usage }
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        let header = self.header();
+        // SAFETY: `new` wrote that many bytes at that place, and they live as long as the record.
+        unsafe { slice::from_raw_parts(self.start.add(key_offset(header)).as_ptr(), key_len(header)) }
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        let header = self.header();
+        // SAFETY: `new` wrote that many bytes at that place, and they live as long as the record.
+        unsafe { slice::from_raw_parts(self.start.add(value_offset(header)).as_ptr(), header.value_len as usize) }
+    }
+
+    /// The value's bytes, to overwrite with others of the same number.
+    #[inline]
+    pub(crate) fn value_mut(&mut self) -> &mut [u8] {
+        let (offset, len) = {
+            let header = self.header();
+            (value_offset(header), header.value_len as usize)
+        };
+        // SAFETY: as in `value`; `&mut self` makes this the only reference into the record.
+        unsafe { slice::from_raw_parts_mut(self.start.add(offset).as_ptr(), len) }
+    }
+
+    /// Whether the entry can expire at all.
+    #[inline]
+    pub(crate) fn has_lifetime(&self) -> bool {
+        self.header().key_len_and_flag & LIFETIME_FLAG != 0
+    }
+
+    #[inline]
+    pub(crate) fn lifetime(&self) -> Option<Lifetime> {
+        if !self.has_lifetime() {
+            return None;
+        }
+        // SAFETY: the flag says that `new` wrote a lifetime here; `read_unaligned` asks for no alignment.
+        Some(unsafe { self.start.add(HEADER_BYTES).cast::<Lifetime>().read_unaligned() })
+    }
+
+    /// Changes the lifetime of a record that has one; answers whether it has.
+    pub(crate) fn set_lifetime(&mut self, lifetime: &Lifetime) -> bool {
+        if !self.has_lifetime() {
+            return false;
+        }
+        // SAFETY: the flag says that the allocation has room for a lifetime here; `&mut self` means nobody reads it.
+        unsafe { self.start.add(HEADER_BYTES).cast::<Lifetime>().write_unaligned(*lifetime) };
+        true
+    }
+
+    /// Whether the entry's time is over.
+    #[inline]
+    pub(crate) fn is_expired(&self, now: Millis) -> bool {
+        self.lifetime().is_some_and(|lifetime| now >= lifetime.deadline())
+    }
+
+    /// Bytes that the allocation takes, with what a common allocator adds: its own word, and rounding up to 16.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        (total_bytes(self.header()) + 8).next_multiple_of(16)
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let bytes = total_bytes(self.header());
+        // SAFETY: lengths and flag are as they were in `new`, so this is the layout that was allocated there, once, and
+        // that was valid then.
+        unsafe {
+            dealloc(self.start.as_ptr(), Layout::from_size_align_unchecked(bytes, align_of::<Header>()));
+        }
+    }
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Record({} + {} bytes, {:?})", self.key().len(), self.value().len(), self.usage())
+    }
+}
+
+/// Whether a record can hold them.
+pub(crate) fn check_lengths(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    if key.len() > KEY_BYTES_MAX {
+        return Err(StoreError::KeyTooLarge { bytes: key.len(), bytes_max: KEY_BYTES_MAX });
+    }
+    if value.len() > VALUE_BYTES_MAX {
+        return Err(StoreError::ValueTooLarge { bytes: value.len(), bytes_max: VALUE_BYTES_MAX });
+    }
+    Ok(())
+}
+
+#[inline]
+fn key_len(header: &Header) -> usize {
+    (header.key_len_and_flag & !LIFETIME_FLAG) as usize
+}
+
+#[inline]
+fn key_offset(header: &Header) -> usize {
+    if header.key_len_and_flag & LIFETIME_FLAG != 0 { HEADER_BYTES + LIFETIME_BYTES } else { HEADER_BYTES }
+}
+
+#[inline]
+fn value_offset(header: &Header) -> usize {
+    key_offset(header) + key_len(header)
+}
+
+fn total_bytes(header: &Header) -> usize {
+    // Cannot overflow where usize has 64 bits; where it has 32, it saturates, and no such layout exists.
+    value_offset(header).saturating_add(header.value_len as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(version: u32) -> Usage {
+        let stamp = Stamp::at(Millis(1_700_000_000_000));
+        Usage { version, created: stamp, updated: stamp, accessed: stamp, hits: 3 }
+    }
+
+    const LIFETIME: Lifetime = Lifetime {
+        ttl_ms: 1,
+        max_idle_ms: 2,
+        ttl_deadline: Millis(30),
+        idle_deadline: Millis(20),
+        scheduled: Millis(10),
+    };
+
+    #[test]
+    fn a_record_gives_back_what_it_was_made_of() {
+        for (key, value) in [("", ""), ("k", ""), ("", "v"), ("key", "value"), ("four", "more than a few bytes")] {
+            for lifetime in [None, Some(&LIFETIME)] {
+                let record = Record::new(key.as_bytes(), value.as_bytes(), usage(7), lifetime).unwrap();
+                assert_eq!(record.key(), key.as_bytes());
+                assert_eq!(record.value(), value.as_bytes());
+                assert_eq!(*record.usage(), usage(7));
+                assert_eq!(record.lifetime(), lifetime.copied());
+                assert_eq!(record.has_lifetime(), lifetime.is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_is_overwritten_in_place_and_nothing_beside_it() {
+        for lifetime in [None, Some(&LIFETIME)] {
+            let mut record = Record::new(b"key", b"old", usage(1), lifetime).unwrap();
+            record.value_mut().copy_from_slice(b"new");
+            record.usage_mut().hits = 9;
+            assert_eq!((record.key(), record.value()), (b"key".as_slice(), b"new".as_slice()));
+            assert_eq!(record.lifetime(), lifetime.copied());
+            assert_eq!(*record.usage(), Usage { hits: 9, ..usage(1) });
+        }
+    }
+
+    #[test]
+    fn a_lifetime_is_changed_only_where_there_is_one() {
+        let other = Lifetime { ttl_ms: 99, ..LIFETIME };
+        let mut without = Record::new(b"odd", b"v", usage(1), None).unwrap();
+        assert!(!without.set_lifetime(&other));
+        assert_eq!(without.lifetime(), None);
+        let mut with = Record::new(b"odd", b"v", usage(1), Some(&LIFETIME)).unwrap();
+        assert!(with.set_lifetime(&other));
+        assert_eq!(with.lifetime(), Some(other));
+        assert_eq!((with.key(), with.value()), (b"odd".as_slice(), b"v".as_slice()));
+    }
+
+    #[test]
+    fn a_record_expires_at_its_earlier_deadline_and_not_before() {
+        let record = Record::new(b"k", b"v", usage(1), Some(&LIFETIME)).unwrap();
+        assert!(!record.is_expired(Millis(19)));
+        assert!(record.is_expired(Millis(20)));
+        assert!(!Record::new(b"k", b"v", usage(1), None).unwrap().is_expired(Millis::MAX));
+    }
+
+    #[test]
+    fn records_move_between_threads() {
+        let record = Record::new(b"k", b"v", usage(1), None).unwrap();
+        let back = std::thread::spawn(move || record).join().unwrap();
+        assert_eq!(back.value(), b"v");
+    }
+
+    #[test]
+    fn stamps_keep_quarters_of_a_second_and_saturate() {
+        assert_eq!(Stamp::at(Millis(1_700_000_000_499)).to_ms(), 1_700_000_000_250);
+        assert_eq!(Stamp::at(Millis(i64::MIN)).to_ms(), Stamp::EPOCH_MS);
+        assert_eq!(Stamp::at(Millis::MAX).0, u32::MAX);
+    }
+
+    #[test]
+    fn the_header_is_as_small_as_documented() {
+        assert_eq!(HEADER_BYTES, 28);
+        assert_eq!(LIFETIME_BYTES, 40);
+        assert_eq!(size_of::<Option<Record>>(), size_of::<usize>());
+    }
+}

@@ -1,0 +1,112 @@
+//! What a partition answers: replies, the values they carry, and what it refuses.
+
+use std::fmt;
+use std::ops::Deref;
+
+use crate::record::Record;
+use crate::{Caller, MapId, Millis};
+
+/// The answer to a command. It may borrow from the partition, so it is read before the next command is applied.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reply<'p> {
+    /// It is done, and there is nothing to tell.
+    Done,
+    /// Whether it did something.
+    Flag(bool),
+    /// The value that was there before; for [`PutMode::IfAbsent`](crate::PutMode::IfAbsent), that is still there.
+    Previous(Option<Value<'p>>),
+    /// How many.
+    Count(usize),
+    /// The key is locked by someone else; nothing was changed.
+    Locked {
+        /// When the lease ends, if it does.
+        free_at: Option<Millis>,
+    },
+    /// The caller does not hold the lock that it wants to give back.
+    NotOwner {
+        /// Who holds it, if anybody does.
+        owner: Option<Caller>,
+    },
+    /// The command cannot be applied; nothing was changed.
+    Refused(StoreError),
+}
+
+/// Why a command cannot be applied at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The key is longer than a record can hold.
+    #[error("key of {bytes} bytes is too large, at most {bytes_max} are possible")]
+    KeyTooLarge {
+        /// The key's length.
+        bytes: usize,
+        /// The longest possible.
+        bytes_max: usize,
+    },
+    /// The value is longer than a record can hold.
+    #[error("value of {bytes} bytes is too large, at most {bytes_max} are possible")]
+    ValueTooLarge {
+        /// The value's length.
+        bytes: usize,
+        /// The longest possible.
+        bytes_max: usize,
+    },
+    /// The map was never created in this partition, or is destroyed.
+    #[error("map {} does not exist in this partition", .0.0)]
+    NoSuchMap(MapId),
+}
+
+/// The bytes of a value: borrowed from the store, or taken out of it together with their record, never copied.
+pub struct Value<'p>(Held<'p>);
+
+enum Held<'p> {
+    Borrowed(&'p [u8]),
+    Taken(Record),
+}
+
+impl<'p> Value<'p> {
+    pub(crate) fn borrowed(bytes: &'p [u8]) -> Self {
+        Value(Held::Borrowed(bytes))
+    }
+
+    pub(crate) fn taken(record: Record) -> Self {
+        Value(Held::Taken(record))
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Held::Borrowed(bytes) => bytes,
+            Held::Taken(record) => record.value(),
+        }
+    }
+}
+
+impl Deref for Value<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl AsRef<[u8]> for Value<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl PartialEq for Value<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Value<'_> {}
+
+impl fmt::Debug for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.as_bytes();
+        write!(f, "Value({} bytes: {:02x?})", bytes.len(), bytes.get(..16).unwrap_or(bytes))
+    }
+}

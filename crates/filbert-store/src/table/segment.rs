@@ -1,0 +1,140 @@
+//! A segment of the table: up to 32 records whose hashes begin with the same bits, and one line of tags.
+
+use crate::record::Record;
+
+use super::walk::Range;
+
+/// Records in a segment, at most. With 32, all else of a segment fits into one cache line, and a split is cheap.
+pub(super) const SLOTS: usize = 32;
+
+/// Slots are allocated in steps of this many, so that a segment that is two thirds full, as they are on average, does
+/// not pay for the last third.
+const SLOT_STEP: usize = 4;
+
+/// One cache line, and the slots elsewhere.
+#[repr(align(64))]
+pub(super) struct Segment {
+    /// The low byte of each record's hash, in the order of `records`; anything beyond their number.
+    tags: [u8; SLOTS],
+    pub(super) records: Vec<Record>,
+    /// The first `depth` bits of the hashes here.
+    pub(super) prefix: u32,
+    depth: u8,
+    /// Whether the table's overflow has records of this segment.
+    pub(super) overflowed: bool,
+}
+
+impl Segment {
+    pub(super) fn new(prefix: u32, depth: u32) -> Self {
+        // Depths are at most 26.
+        Segment { tags: [0; SLOTS], records: Vec::new(), prefix, depth: depth as u8, overflowed: false }
+    }
+
+    pub(super) fn depth(&self) -> u32 {
+        u32::from(self.depth)
+    }
+
+    /// The hashes that belong here.
+    pub(super) fn range(&self) -> Range {
+        Range::of_prefix(self.prefix, self.depth())
+    }
+
+    /// The slot of the first record with the hash's tag that `is_it` accepts.
+    #[inline]
+    pub(super) fn find(&self, hash: u64, is_it: impl Fn(&Record) -> bool) -> Option<u32> {
+        let mut candidates = self.tag_matches(tag(hash));
+        while candidates != 0 {
+            let slot = candidates.trailing_zeros();
+            if self.records.get(slot as usize).is_some_and(&is_it) {
+                return Some(slot);
+            }
+            candidates &= candidates - 1;
+        }
+        None
+    }
+
+    /// A bit per slot whose tag is `tag`; slots beyond the records may have one, too.
+    #[inline]
+    fn tag_matches(&self, tag: u8) -> u32 {
+        // Written so that the compiler compares all tags at once and packs the outcome.
+        let mut bits = 0u32;
+        for (slot, candidate) in self.tags.iter().enumerate() {
+            bits |= u32::from(*candidate == tag) << slot;
+        }
+        bits
+    }
+
+    /// Adds a record to a segment that is not full. Returns by how many slots the allocation grew.
+    pub(super) fn push(&mut self, hash: u64, record: Record) -> usize {
+        let before = self.records.capacity();
+        if self.records.len() == before {
+            self.records.reserve_exact(SLOT_STEP);
+        }
+        if let Some(slot) = self.tags.get_mut(self.records.len()) {
+            *slot = tag(hash);
+        }
+        self.records.push(record);
+        self.records.capacity() - before
+    }
+
+    pub(super) fn remove(&mut self, slot: usize) -> Option<Record> {
+        if slot >= self.records.len() {
+            return None;
+        }
+        let removed = self.records.swap_remove(slot);
+        let last_tag = self.tags.get(self.records.len()).copied().unwrap_or_default();
+        if let Some(freed) = self.tags.get_mut(slot) {
+            *freed = last_tag;
+        }
+        if self.records.capacity() - self.records.len() > 2 * SLOT_STEP {
+            self.records.shrink_to(self.records.len().next_multiple_of(SLOT_STEP));
+        }
+        Some(removed)
+    }
+
+    /// Goes one bit deeper: keeps the records whose next bit is 0 and returns a segment of the others.
+    pub(super) fn split(&mut self, hash_of: impl Fn(&[u8]) -> u64) -> Segment {
+        let bit = 63 - self.depth();
+        self.depth += 1;
+        self.prefix <<= 1;
+        let mut upper = Segment::new(self.prefix | 1, self.depth());
+        upper.overflowed = self.overflowed;
+        for record in std::mem::take(&mut self.records) {
+            let hash = hash_of(record.key());
+            if hash >> bit & 1 == 0 {
+                self.push(hash, record)
+            } else {
+                upper.push(hash, record)
+            };
+        }
+        upper
+    }
+
+    /// Takes in the records of the neighbour, and goes one bit up.
+    pub(super) fn absorb(&mut self, neighbour: &mut Segment) {
+        self.depth -= 1;
+        self.prefix >>= 1;
+        let count = self.records.len() + neighbour.records.len();
+        self.records.reserve_exact(count.next_multiple_of(SLOT_STEP) - self.records.len());
+        for (record, neighbour_tag) in neighbour.records.drain(..).zip(neighbour.tags) {
+            // A tag stands for any hash that ends with it.
+            self.push(u64::from(neighbour_tag), record);
+        }
+    }
+}
+
+/// The hash's last byte: independent of the first bits, which are the same all over a segment.
+#[inline]
+fn tag(hash: u64) -> u8 {
+    hash as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_one_cache_line() {
+        assert_eq!(size_of::<Segment>(), 64);
+    }
+}

@@ -1,0 +1,202 @@
+//! Taking entries out and locking keys: removal, clearing, expiry, and every change of a lock.
+
+use uuid::Uuid;
+
+use crate::locks::Unlock;
+use crate::map::{Context, Map};
+use crate::record::Record;
+use crate::table::Place;
+use crate::{EventKind, Millis, Reply, Value};
+
+impl Map {
+    /// The reply for a key that another caller has locked. A lease that ended is freed here.
+    #[inline]
+    pub(crate) fn refuse_locked(&mut self, cx: &mut Context<'_>, key: &[u8]) -> Option<Reply<'static>> {
+        if self.locks.is_empty() {
+            return None;
+        }
+        self.free_if_ended(cx, key);
+        let state = self.locks.state(key, cx.now).filter(|state| state.owner != cx.caller)?;
+        Some(Reply::Locked { free_at: state.lease_until })
+    }
+
+    fn free_if_ended(&mut self, cx: &mut Context<'_>, key: &[u8]) {
+        if self.locks.has_ended(key, cx.now) {
+            self.free(cx, key);
+        }
+    }
+
+    fn free(&mut self, cx: &mut Context<'_>, key: &[u8]) {
+        if self.locks.free(key) {
+            self.log.announce_free(cx, key);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, cx: &mut Context<'_>, key: &[u8]) -> Reply<'static> {
+        match self.remove_where(cx, key, |_| true) {
+            Ok(record) => Reply::Previous(record.map(Value::taken)),
+            Err(locked) => locked,
+        }
+    }
+
+    pub(crate) fn delete(&mut self, cx: &mut Context<'_>, key: &[u8]) -> Reply<'static> {
+        self.remove_where(cx, key, |_| true).map_or_else(|locked| locked, |record| Reply::Flag(record.is_some()))
+    }
+
+    pub(crate) fn remove_if_same(&mut self, cx: &mut Context<'_>, key: &[u8], expected: &[u8]) -> Reply<'static> {
+        let removed = self.remove_where(cx, key, |record| record.value() == expected);
+        removed.map_or_else(|locked| locked, |record| Reply::Flag(record.is_some()))
+    }
+
+    fn remove_where(
+        &mut self,
+        cx: &mut Context<'_>,
+        key: &[u8],
+        is_it: impl Fn(&Record) -> bool,
+    ) -> Result<Option<Record>, Reply<'static>> {
+        self.counters.removes += 1;
+        if let Some(locked) = self.refuse_locked(cx, key) {
+            return Err(locked);
+        }
+        let hash = self.table.hash(key);
+        let place = self.find_live(cx, hash, key);
+        let place = place.filter(|place| self.table.at(*place).is_some_and(is_it));
+        Ok(place.and_then(|place| self.take(cx, hash, place, EventKind::Removed)))
+    }
+
+    pub(crate) fn evict(&mut self, cx: &mut Context<'_>, key: &[u8]) -> Reply<'static> {
+        if self.locks.is_locked(key, cx.now) {
+            return Reply::Flag(false);
+        }
+        let hash = self.table.hash(key);
+        let place = self.find_live(cx, hash, key);
+        Reply::Flag(place.and_then(|place| self.take(cx, hash, place, EventKind::Evicted)).is_some())
+    }
+
+    /// Takes out all entries but those of locked keys. Entries whose time was over are not counted.
+    pub(crate) fn clear(&mut self, cx: &mut Context<'_>, kind: EventKind) -> Reply<'static> {
+        let (mut live_count, mut dropped_count) = (0, 0);
+        let all = self.table.take_all();
+        self.schedule.clear();
+        self.record_bytes = 0;
+        let journal_kind = if kind == EventKind::EvictedAll { EventKind::Evicted } else { EventKind::Removed };
+        for record in all {
+            if self.locks.is_locked(record.key(), cx.now) {
+                self.put_back(record);
+                continue;
+            }
+            dropped_count += 1;
+            live_count += usize::from(!record.is_expired(cx.now));
+            if let Some(journal) = &mut self.log.journal {
+                journal.append(journal_kind, record.key(), Some(record.value()), None, cx.now);
+            }
+        }
+        if kind == EventKind::EvictedAll {
+            self.counters.evictions += live_count as u64;
+        }
+        if dropped_count > 0 {
+            self.counters.last_update_ms = cx.now.0;
+            self.log.announce_all(cx, kind, live_count);
+        }
+        Reply::Count(live_count)
+    }
+
+    fn put_back(&mut self, record: Record) {
+        let hash = self.table.hash(record.key());
+        if let Some(lifetime) = record.lifetime() {
+            self.schedule.restore(hash, &lifetime);
+        }
+        self.record_bytes += record.allocated_bytes();
+        self.table.insert(hash, record);
+    }
+
+    /// Frees entries, leases and journal events whose time is over, looking at no more of them than `budget`, which it
+    /// lowers. Returns how many entries and leases it freed.
+    pub(crate) fn expire(&mut self, cx: &mut Context<'_>, budget: &mut usize) -> usize {
+        let mut freed_count = 0;
+        while *budget > 0 {
+            let due = self.schedule.due(cx.now).next();
+            let Some((scheduled, hash)) = due else { break };
+            *budget -= 1;
+            let is_it = |record: &Record| record.lifetime().is_some_and(|lifetime| lifetime.scheduled == scheduled);
+            match self.table.find_hash(hash, is_it) {
+                Some(place) => freed_count += usize::from(self.expire_at(cx, hash, place)),
+                None => self.schedule.forget(scheduled, hash),
+            }
+        }
+        while *budget > 0 {
+            let Some((moment, key)) = self.locks.first_lease() else { break };
+            if *moment > cx.now {
+                break;
+            }
+            let key = std::sync::Arc::clone(key);
+            self.free(cx, &key);
+            freed_count += 1;
+            *budget -= 1;
+        }
+        if let Some(journal) = &mut self.log.journal {
+            journal.trim(cx.now);
+        }
+        freed_count
+    }
+
+    /// Frees an entry that the schedule named if its time is over; else schedules it anew.
+    fn expire_at(&mut self, cx: &mut Context<'_>, hash: u64, place: Place) -> bool {
+        let Some(record) = self.table.at_mut(place) else { return false };
+        if record.is_expired(cx.now) {
+            return self.take(cx, hash, place, EventKind::Expired).is_some();
+        }
+        if let Some(mut lifetime) = record.lifetime() {
+            self.schedule.remove(hash, &lifetime);
+            lifetime.scheduled = lifetime.deadline();
+            self.schedule.restore(hash, &lifetime);
+            record.set_lifetime(&lifetime);
+        }
+        false
+    }
+
+    pub(crate) fn lock(
+        &mut self,
+        cx: &mut Context<'_>,
+        key: &[u8],
+        lease_ms: Option<i64>,
+        reference: i64,
+    ) -> Reply<'static> {
+        if let Err(error) = crate::record::check_lengths(key, &[]) {
+            return Reply::Refused(error);
+        }
+        if let Some(locked) = self.refuse_locked(cx, key) {
+            return locked;
+        }
+        let lease_until = lease_ms.map_or(Millis::MAX, |lease_ms| cx.now.deadline(lease_ms));
+        self.locks.lock(key, cx.caller, lease_until, reference);
+        Reply::Flag(true)
+    }
+
+    pub(crate) fn unlock(&mut self, cx: &mut Context<'_>, key: &[u8], reference: i64) -> Reply<'static> {
+        self.free_if_ended(cx, key);
+        let hash = self.table.hash(key);
+        match self.locks.unlock(key, hash, cx.caller, reference, self.settings.unlock_memory_max) {
+            Unlock::Freed => {
+                self.log.announce_free(cx, key);
+                Reply::Done
+            }
+            Unlock::Done => Reply::Done,
+            Unlock::NotOwner(owner) => Reply::NotOwner { owner },
+        }
+    }
+
+    pub(crate) fn force_unlock(&mut self, cx: &mut Context<'_>, key: &[u8]) -> Reply<'static> {
+        self.free(cx, key);
+        Reply::Done
+    }
+
+    /// Frees every lock of a client; how many there were.
+    pub(crate) fn release_locks(&mut self, cx: &mut Context<'_>, client: Uuid) -> usize {
+        let keys = self.locks.keys_of(client);
+        for key in &keys {
+            self.free(cx, key);
+        }
+        keys.len()
+    }
+}
