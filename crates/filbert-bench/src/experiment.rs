@@ -1,0 +1,113 @@
+//! The experiments: which servers run which workloads in which order, and what is concluded.
+//!
+//! All follow one pattern: start the servers, load them, then measure them in turn (A B C, A B C, ...), check every
+//! result, and report medians over the rounds and the ratios within each round. A machine that gets slower for a while
+//! thereby slows all servers alike.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::error::{BenchError, Result};
+use crate::load::{Load, Workload};
+use crate::server::Server;
+use crate::session::Session;
+
+pub mod memory;
+pub mod pipelining;
+pub mod put_set;
+pub mod report;
+
+use report::Report;
+
+/// The heap of a measured Hazelcast member. Enough for every workload here several times over, so that its collector
+/// has an easy life.
+const MEMBER_HEAP_BYTES: u64 = 2 << 30;
+
+/// The heap of a Java driver.
+const DRIVER_HEAP_BYTES: u64 = 1 << 30;
+
+/// What can be chosen about an experiment.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// A tenth of the work or less: shows that everything works; its figures mean little.
+    pub quick: bool,
+    /// Where files go.
+    pub results: PathBuf,
+    /// The `filbert` program; `None`: beside the running executable.
+    pub filbert: Option<PathBuf>,
+    /// Leave out everything that needs a JVM.
+    pub no_java: bool,
+    /// How often everything is measured; `None`: as the experiment says.
+    pub rounds: Option<u32>,
+    /// Source of all random choices.
+    pub seed: u64,
+}
+
+impl Options {
+    /// The directory for files, made if it is not there.
+    fn results(&self) -> Result<&Path> {
+        fs::create_dir_all(&self.results)
+            .map_err(BenchError::io(format!("creating the directory {}", self.results.display())))?;
+        Ok(&self.results)
+    }
+
+    /// The number of rounds.
+    fn rounds(&self, full: u32) -> u32 {
+        self.rounds.unwrap_or(if self.quick { 2 } else { full }).max(1)
+    }
+}
+
+/// An experiment by its name on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Experiment {
+    /// Pipelining: gets one by one and at depth 5, 10 and 100.
+    P,
+    /// Put against set, embedded and through a client.
+    S,
+    /// Resident memory per entry.
+    Memory,
+}
+
+/// Runs an experiment, writes its file and returns what it found.
+pub fn run(experiment: Experiment, options: &Options) -> Result<Report> {
+    let report = match experiment {
+        Experiment::P => pipelining::run(options)?,
+        Experiment::S => put_set::run(options)?,
+        Experiment::Memory => memory::run(options)?,
+    };
+    report.write(options.results()?)?;
+    Ok(report)
+}
+
+/// A progress bar over the steps of an experiment.
+fn progress(steps: u64) -> ProgressBar {
+    let bar = ProgressBar::new(steps);
+    if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {pos}/{len} {msg} (eta {eta})") {
+        bar.set_style(style);
+    }
+    // The clock goes on while a step takes long.
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
+}
+
+/// Sets every key of a map once and checks that the map then has that many entries.
+fn fill(server: &Server, workload: Workload) -> Result<()> {
+    let (map, keys) = (workload.map.clone(), workload.keys);
+    Load::connect(server.target(), workload)?.run(0, crate::load::Limit::Operations(keys))?;
+    expect_size(server, &map, keys)
+}
+
+/// Checks the number of entries of a map.
+fn expect_size(server: &Server, map: &str, entries: u64) -> Result<()> {
+    let found = Session::open(server.target())?.map_size(map)?;
+    if found == entries {
+        return Ok(());
+    }
+    Err(BenchError::Wrong {
+        target: server.target().name.clone(),
+        what: format!("map {map} has {found} entries, expected {entries}"),
+    })
+}

@@ -1,0 +1,200 @@
+//! Experiment P: random gets one by one and through pipelines of depth 5, 10 and 100.
+
+use crate::distribution::Operation;
+use crate::error::Result;
+use crate::java::{Driver, JavaProject};
+use crate::load::{Limit, Load, Workload};
+use crate::process::UsagePerOperation;
+use crate::requests::ValueShape;
+use crate::server::{Server, find_filbert};
+
+use super::report::{Case, Must, Report, Sample, figure};
+use super::{DRIVER_HEAP_BYTES, MEMBER_HEAP_BYTES, Options, fill, progress};
+
+const MAP: &str = "bench-p";
+const ENTRIES: u64 = 100_000;
+const CALLS_PER_ITERATION: u64 = 1_000;
+const ITERATIONS: u64 = 500;
+const DEPTHS: [usize; 4] = [1, 5, 10, 100];
+/// Every n-th value is compared during the measurement. Rarely enough that the comparison does not weigh, often enough
+/// that a server with wrong answers does not get through half a million calls.
+const CHECK_EVERY: u64 = 50;
+/// Characters of most of the values, which are the keys 0 to 99,999 as text: what the echo server answers.
+const VALUE_CHARACTERS: usize = 5;
+
+/// How much of the work is done.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    rounds: u32,
+    iterations: u64,
+    java_iterations: u64,
+    warm_up: u64,
+}
+
+/// Runs the experiment.
+pub fn run(options: &Options) -> Result<Report> {
+    let size = Size {
+        rounds: options.rounds(5),
+        iterations: if options.quick { ITERATIONS / 25 } else { ITERATIONS },
+        java_iterations: if options.quick { ITERATIONS / 25 } else { ITERATIONS / 5 },
+        warm_up: if options.quick { 20_000 } else { 300_000 },
+    };
+    let mut report = Report::new(
+        "p",
+        &[
+            ("entries", ENTRIES.to_string()),
+            (
+                "iterations",
+                format!(
+                    "{} of {CALLS_PER_ITERATION} gets, native; {} with the Java client",
+                    size.iterations, size.java_iterations
+                ),
+            ),
+            ("rounds", size.rounds.to_string()),
+            ("seed", options.seed.to_string()),
+            ("quick", options.quick.to_string()),
+        ],
+    );
+    let servers = start(options, size)?;
+    report.notes.push(format!("first login after the start: {}", started(&servers.all)));
+    let mut java_clients = servers.java_clients(options, size)?;
+    let native_steps = servers.all.len() * DEPTHS.len();
+    let java_steps = java_clients.len() * DEPTHS.len();
+    let bar = progress(u64::from(size.rounds) * (native_steps + java_steps) as u64);
+    for round in 1..=size.rounds {
+        for depth in DEPTHS {
+            for server in &servers.all {
+                bar.set_message(format!("round {round}: native, depth {depth}, {}", server.target().name));
+                report.samples.push(native(server, depth, round, size, options.seed)?);
+                bar.inc(1);
+            }
+        }
+        for depth in DEPTHS {
+            for (server, driver) in &mut java_clients {
+                bar.set_message(format!("round {round}: Java client, depth {depth}, {}", server.target().name));
+                report.samples.push(java(server, driver, depth, round, size, options.seed)?);
+                bar.inc(1);
+            }
+        }
+    }
+    bar.finish_and_clear();
+    report.summarize();
+    judge(&mut report);
+    Ok(report)
+}
+
+/// The name of a case.
+fn case(depth: usize) -> String {
+    if depth == 1 { "get, one by one".to_owned() } else { format!("get, depth {depth}") }
+}
+
+fn started(servers: &[Server]) -> String {
+    let texts: Vec<String> =
+        servers.iter().map(|s| format!("{} {:.0} ms", s.target().name, s.started_in().as_secs_f64() * 1e3)).collect();
+    texts.join(", ")
+}
+
+/// The servers of the experiment, loaded and warm.
+struct Servers {
+    all: Vec<Server>,
+    java: Option<JavaProject>,
+}
+
+fn start(options: &Options, size: Size) -> Result<Servers> {
+    let results = options.results()?;
+    let java = if options.no_java { None } else { Some(JavaProject::build()?) };
+    let mut all = vec![Server::echo(VALUE_CHARACTERS, results)?];
+    all.push(Server::filbert(&find_filbert(options.filbert.as_deref())?, results)?);
+    if let Some(java) = &java {
+        all.push(Server::hazelcast(java, MEMBER_HEAP_BYTES, results)?);
+    }
+    for server in &all {
+        if server.target().name != "echo" {
+            fill(server, Workload::load(MAP, ENTRIES, ValueShape::KeyText))?;
+        }
+        // A JVM compiles what it has run often; without this the first round would measure its interpreter.
+        for depth in [100, 1] {
+            let mut load = Load::connect(server.target(), workload(server, depth, options.seed))?;
+            load.run(0, Limit::Operations(if depth == 1 { size.warm_up / 4 } else { size.warm_up }))?;
+        }
+    }
+    Ok(Servers { all, java })
+}
+
+impl Servers {
+    /// A stock Java client for each server that holds data.
+    fn java_clients(&self, options: &Options, size: Size) -> Result<Vec<(&Server, Driver)>> {
+        let Some(java) = &self.java else { return Ok(Vec::new()) };
+        let mut clients = Vec::new();
+        for server in self.all.iter().filter(|server| server.target().name != "echo") {
+            let target = server.target();
+            let arguments = [target.address.to_string(), target.cluster.clone(), MAP.to_owned()];
+            let name = format!("the Java client of {}", target.name);
+            let log = options.results()?.join(format!("java-client-{}.log", target.name));
+            let mut driver = java.driver(&name, "filbert.bench.ClientDriver", &arguments, DRIVER_HEAP_BYTES, &log)?;
+            for depth in [100, 1] {
+                let iterations = (size.warm_up / CALLS_PER_ITERATION).max(1) / if depth == 1 { 4 } else { 1 };
+                driver.command(&format!("get {depth} {iterations} {CALLS_PER_ITERATION} {ENTRIES} 1"))?;
+            }
+            clients.push((server, driver));
+        }
+        Ok(clients)
+    }
+}
+
+fn workload(server: &Server, depth: usize, seed: u64) -> Workload {
+    let echo = server.target().name == "echo";
+    Workload {
+        depth,
+        iteration: Some(CALLS_PER_ITERATION),
+        check_every: if echo { 0 } else { CHECK_EVERY },
+        seed,
+        server_pid: Some(server.pid()),
+        ..Workload::new(MAP, Operation::Get, ENTRIES, ValueShape::KeyText)
+    }
+}
+
+/// One measurement with the generator.
+fn native(server: &Server, depth: usize, round: u32, size: Size, seed: u64) -> Result<Sample> {
+    let calls = size.iterations * CALLS_PER_ITERATION;
+    let mut load = Load::connect(server.target(), workload(server, depth, seed.wrapping_add(u64::from(round))))?;
+    load.run(0, Limit::Operations(calls / 20))?;
+    // CPU time is counted in ticks of 10 ms: where calls are cheap the work is done several times over.
+    let passes = if depth == 1 { 1 } else { 4 };
+    let report = load.run(calls, Limit::Operations(calls * passes))?;
+    Ok(Sample::of("native", &case(depth), round, &report))
+}
+
+/// One measurement with the stock Java client.
+fn java(server: &Server, driver: &mut Driver, depth: usize, round: u32, size: Size, seed: u64) -> Result<Sample> {
+    let before = server.usage()?;
+    let seed = seed.wrapping_add(u64::from(round));
+    let iterations = size.java_iterations;
+    let answer = driver.command(&format!("get {depth} {iterations} {CALLS_PER_ITERATION} {ENTRIES} {seed}"))?;
+    let used = UsagePerOperation::between(&before, &server.usage()?, answer.calls);
+    Ok(Sample {
+        driver: "java client".to_owned(),
+        case: case(depth),
+        target: server.target().name.clone(),
+        round,
+        operations: answer.calls,
+        seconds: answer.elapsed().as_secs_f64(),
+        latency: answer.latency,
+        server_cpu_us: Some(used.cpu_us()),
+        resident_bytes: Some(used.resident_bytes),
+    })
+}
+
+fn judge(report: &mut Report) {
+    let (one, deep) = (case(1), case(100));
+    for driver in ["native", "filbert-client"] {
+        let deep_echo = Case::targets(driver, &deep, "filbert", "echo");
+        let deep_hazelcast = Case::targets(driver, &deep, "filbert", "hazelcast");
+        let one_echo = Case::targets(driver, &one, "filbert", "echo");
+        let claim = |text: &str| format!("{driver}, {text}");
+        report.judge(&claim("depth 100: rate / echo's rate"), &deep_echo, figure::rate, Must::AtLeast, 0.70);
+        report.judge(&claim("depth 100: CPU per call / echo's"), &deep_echo, figure::cpu, Must::AtMost, 1.6);
+        report.judge(&claim("depth 100: CPU per call / Hazelcast's"), &deep_hazelcast, figure::cpu, Must::AtMost, 0.25);
+        report.judge(&claim("one call in flight: p50 / echo's p50"), &one_echo, figure::p50, Must::AtMost, 1.3);
+    }
+}

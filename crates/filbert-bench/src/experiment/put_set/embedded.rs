@@ -1,0 +1,99 @@
+//! The maps of this process that experiment S compares.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::distribution::Operation;
+use crate::error::{BenchError, Result};
+use crate::latency::Latencies;
+use crate::requests::{ValueShape, Values, int_key};
+
+/// A map with all its keys and values made up front.
+pub(super) trait Embedded {
+    /// What the reports call it.
+    fn name(&self) -> &'static str;
+
+    /// Writes every entry once. `put` has the old value in its hands before the next call.
+    fn write_all(&mut self, operation: Operation) -> Result<Duration>;
+
+    /// The same with the latency of each call.
+    fn write_all_timed(&mut self, operation: Operation, latencies: &mut Latencies) -> Result<()>;
+
+    /// Compares every entry.
+    fn check(&mut self) -> Result<()>;
+}
+
+/// All maps, filled once.
+pub(super) fn all(entries: u64, characters: usize, seed: u64) -> Result<Vec<Box<dyn Embedded>>> {
+    let values = Values::new(ValueShape::Text(characters), seed);
+    let mut maps: Vec<Box<dyn Embedded>> = vec![Box::new(LockedTable::new(entries, &values))];
+    for map in &mut maps {
+        map.write_all(Operation::Set)?;
+        map.check()?;
+    }
+    Ok(maps)
+}
+
+/// The yardstick: the standard library's hash table behind one lock, with serialized keys and values. Like every map it
+/// has to make its own copies of what it is given.
+struct LockedTable {
+    entries: Vec<(Vec<u8>, Vec<u8>)>,
+    table: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
+}
+
+impl LockedTable {
+    fn new(entries: u64, values: &Values) -> Self {
+        let entries = (0..entries as i32).map(|key| (int_key(key).to_vec(), values.of(key))).collect();
+        Self { entries, table: Mutex::new(HashMap::new()) }
+    }
+
+    #[inline]
+    fn put(&self, key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_vec(), value.to_vec())
+    }
+
+    /// Writes one entry. The old value of a set is freed, that of a put looked at.
+    #[inline]
+    fn write(&self, operation: Operation, key: &[u8], value: &[u8]) {
+        let old = self.put(key, value);
+        if operation == Operation::Put {
+            std::hint::black_box(old);
+        }
+    }
+}
+
+impl Embedded for LockedTable {
+    fn name(&self) -> &'static str {
+        "locked hash table"
+    }
+
+    fn write_all(&mut self, operation: Operation) -> Result<Duration> {
+        let begun = Instant::now();
+        for (key, value) in &self.entries {
+            self.write(operation, key, value);
+        }
+        Ok(begun.elapsed())
+    }
+
+    fn write_all_timed(&mut self, operation: Operation, latencies: &mut Latencies) -> Result<()> {
+        for (key, value) in &self.entries {
+            let begun = Instant::now();
+            self.write(operation, key, value);
+            latencies.record(begun.elapsed());
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<()> {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let right = self.entries.iter().all(|(key, value)| table.get(key) == Some(value));
+        if right && table.len() == self.entries.len() {
+            return Ok(());
+        }
+        Err(BenchError::Wrong {
+            target: self.name().to_owned(),
+            what: format!("{} entries, expected {} with their values", table.len(), self.entries.len()),
+        })
+    }
+}

@@ -1,0 +1,224 @@
+//! The Java side: the Maven project bench/java, its class path, and drivers that take commands line by line.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::error::{BenchError, Result};
+use crate::latency::LatencySummary;
+
+/// What Hazelcast's manual asks of a JVM of version 9 or later, so that it runs as fast as it can.
+const MODULE_OPTIONS: &[&str] = &[
+    "--add-modules=java.se",
+    "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.management/sun.management=ALL-UNNAMED",
+    "--add-opens=jdk.management/com.sun.management.internal=ALL-UNNAMED",
+];
+
+/// The Maven project, built.
+#[derive(Debug, Clone)]
+pub struct JavaProject {
+    directory: PathBuf,
+}
+
+impl JavaProject {
+    /// Finds `bench/java` in this directory or one above it and builds it with Maven, which fetches Hazelcast's jar
+    /// from Maven Central the first time.
+    pub fn build() -> Result<JavaProject> {
+        let here = std::env::current_dir().map_err(BenchError::io("finding the current directory"))?;
+        let directory = here
+            .ancestors()
+            .map(|ancestor| ancestor.join("bench/java"))
+            .find(|directory| directory.join("pom.xml").is_file())
+            .ok_or_else(|| BenchError::Program {
+                program: "bench/java".to_owned(),
+                what: format!("no pom.xml in bench/java at or above {}", here.display()),
+            })?;
+        let output = Command::new("mvn")
+            .args(["--quiet", "--batch-mode", "package"])
+            .current_dir(&directory)
+            .output()
+            .map_err(BenchError::io("starting mvn (the Debian package is called maven)"))?;
+        if !output.status.success() {
+            let text = String::from_utf8_lossy(&output.stdout);
+            let tail: Vec<&str> = text.lines().rev().take(10).collect();
+            let what = format!("failed: {}", tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
+            return Err(BenchError::Program { program: "mvn package".to_owned(), what });
+        }
+        Ok(JavaProject { directory })
+    }
+
+    /// `java` with heap, modules and class path set; the main class is still to be given.
+    pub fn command(&self, heap_bytes: u64) -> Command {
+        let target = self.directory.join("target");
+        let heap = heap_bytes / (1024 * 1024);
+        let mut command = Command::new("java");
+        command
+            .args([format!("-Xms{heap}m"), format!("-Xmx{heap}m")])
+            .args(MODULE_OPTIONS)
+            .args(["-Dhazelcast.phone.home.enabled=false", "-Dhazelcast.logging.type=none"])
+            .arg("-cp")
+            .arg(format!("{}:{}/*", target.join("classes").display(), target.join("lib").display()));
+        command
+    }
+
+    /// The configuration of the members that are measured.
+    pub fn member_configuration(&self) -> PathBuf {
+        self.directory.join("member.yaml")
+    }
+
+    /// Starts a driver: a main class that answers commands.
+    pub fn driver(&self, name: &str, class: &str, arguments: &[String], heap_bytes: u64, log: &Path) -> Result<Driver> {
+        let errors = File::create(log).map_err(BenchError::io(format!("creating {}", log.display())))?;
+        let mut child = self
+            .command(heap_bytes)
+            .arg(format!("-Dhazelcast.config={}", self.member_configuration().display()))
+            .arg(class)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .map_err(BenchError::io(format!("starting {name}")))?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (commands, answers) = pipes.ok_or_else(|| BenchError::Program {
+            program: name.to_owned(),
+            what: "has no pipes for commands and answers".to_owned(),
+        })?;
+        let answers = BufReader::new(answers);
+        let mut driver =
+            Driver { child, commands: Some(commands), answers, name: name.to_owned(), log: log.to_owned() };
+        driver.command("hello")?;
+        Ok(driver)
+    }
+}
+
+/// A Java program that reads a command per line and answers each with a line of JSON.
+#[derive(Debug)]
+pub struct Driver {
+    child: Child,
+    commands: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    name: String,
+    log: PathBuf,
+}
+
+/// A driver's answer: how long how many calls took.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Answer {
+    /// Calls made; all results were right.
+    #[serde(default)]
+    pub calls: u64,
+    /// Nanoseconds from the first call to the last result.
+    #[serde(default)]
+    pub nanos: u64,
+    /// Latencies of the single calls, where they were measured.
+    pub latency: Option<LatencySummary>,
+    /// What was wrong.
+    pub error: Option<String>,
+}
+
+impl Answer {
+    /// The time taken.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.nanos)
+    }
+}
+
+impl Driver {
+    /// Gives a command and waits for its answer.
+    pub fn command(&mut self, command: &str) -> Result<Answer> {
+        let attempt = format!("telling {} to {command}", self.name);
+        let Some(commands) = &mut self.commands else {
+            return Err(BenchError::Program { program: self.name.clone(), what: "was told to end".to_owned() });
+        };
+        writeln!(commands, "{command}").and_then(|()| commands.flush()).map_err(BenchError::io(attempt.clone()))?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line).map_err(BenchError::io(attempt))?;
+        let failed = |what: String| BenchError::Program { program: self.name.clone(), what };
+        if line.is_empty() {
+            return Err(failed(format!("ended at the command {command:?}, see {}", self.log.display())));
+        }
+        let answer: Answer =
+            serde_json::from_str(&line).map_err(|error| failed(format!("answered {:?}: {error}", line.trim_end())))?;
+        match answer.error {
+            Some(error) => Err(failed(error)),
+            None => Ok(answer),
+        }
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // The end of its input tells a driver to leave; what does not leave at once is ended.
+        self.commands = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs `jcmd PID COMMAND`, which belongs to the JDK.
+pub fn jcmd(pid: u32, command: &str) -> Result<String> {
+    let output = Command::new("jcmd")
+        .args([&pid.to_string(), command])
+        .output()
+        .map_err(BenchError::io("starting jcmd (it belongs to the JDK)"))?;
+    if !output.status.success() {
+        let what = format!("{command} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+        return Err(BenchError::Program { program: "jcmd".to_owned(), what });
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The used bytes of a JVM's heap, from `jcmd PID GC.heap_info`: its first line reads like
+/// `garbage-first heap   total 2097152K, used 13312K [0x..., 0x...)`.
+pub fn heap_used_bytes(pid: u32) -> Result<u64> {
+    let info = jcmd(pid, "GC.heap_info")?;
+    parse_heap_used(&info).ok_or_else(|| BenchError::Program {
+        program: "jcmd GC.heap_info".to_owned(),
+        what: format!("says no used heap: {info}"),
+    })
+}
+
+fn parse_heap_used(info: &str) -> Option<u64> {
+    let used: Vec<u64> = info
+        .lines()
+        .filter(|line| line.contains("total") && !line.contains("Metaspace"))
+        .filter_map(|line| {
+            let (_, rest) = line.split_once("used ")?;
+            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            let unit = match rest.chars().nth(digits.len())? {
+                'K' => 1024,
+                'M' => 1024 * 1024,
+                _ => 1,
+            };
+            Some(digits.parse::<u64>().ok()? * unit)
+        })
+        .collect();
+    (!used.is_empty()).then(|| used.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_used_heap_is_read_from_what_the_collectors_print() {
+        let g1 = "12:\n garbage-first heap   total 2097152K, used 13312K [0x0, 0x1)\n  region size 1024K, 5 young\n Metaspace       used 30205K, committed 30656K, reserved 1114112K\n";
+        assert_eq!(parse_heap_used(g1), Some(13_312 * 1024));
+        let serial = " def new generation   total 76800K, used 10K [0x0, 0x1)\n tenured generation   total 170688K, used 20K [0x0)\n";
+        assert_eq!(parse_heap_used(serial), Some(30 * 1024));
+        assert_eq!(parse_heap_used("nothing"), None);
+    }
+}

@@ -1,0 +1,147 @@
+//! Starting servers and ending them: the echo server, Filbert, a Hazelcast member.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::error::{BenchError, Result};
+use crate::java::JavaProject;
+use crate::process::Usage;
+use crate::session::{Session, Target};
+
+/// How long a server may take until it lets a client in. A JVM on a busy machine takes some ten seconds.
+const START_MAX: Duration = Duration::from_secs(120);
+
+/// Between two attempts to get in.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// The cluster's name for all servers, Hazelcast's default.
+pub const CLUSTER: &str = "dev";
+
+/// A server on this machine. Ends with its value.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    target: Target,
+    started_in: Duration,
+}
+
+impl Server {
+    /// Starts a program that will serve `address` and waits until a client can log in. What the program prints goes to
+    /// the file `log`.
+    pub fn start(name: &str, mut command: Command, address: SocketAddr, log: &Path) -> Result<Server> {
+        let file = File::create(log).map_err(BenchError::io(format!("creating {}", log.display())))?;
+        let errors = file.try_clone().map_err(BenchError::io(format!("creating {}", log.display())))?;
+        let begun = Instant::now();
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(errors)
+            .spawn()
+            .map_err(BenchError::io(format!("starting {name} ({})", command.get_program().display())))?;
+        let target = Target { cluster: CLUSTER.to_owned(), ..Target::new(name, address) };
+        let mut server = Server { child, target, started_in: Duration::ZERO };
+        loop {
+            // A session also proves that the server speaks the protocol, not only that the port is open.
+            let error = match Session::open(&server.target) {
+                Ok(_) => break,
+                Err(error) => error,
+            };
+            let failed = |what: String| BenchError::Program { program: name.to_owned(), what };
+            if let Ok(Some(status)) = server.child.try_wait() {
+                return Err(failed(format!("ended with {status} before it served, see {}", log.display())));
+            }
+            if begun.elapsed() > START_MAX {
+                return Err(failed(format!(
+                    "lets nobody in after {START_MAX:?} ({}), see {}",
+                    error.chain(),
+                    log.display()
+                )));
+            }
+            std::thread::sleep(RETRY);
+        }
+        server.started_in = begun.elapsed();
+        Ok(server)
+    }
+
+    /// The echo server of this very program, answering with values of `value_characters`.
+    pub fn echo(value_characters: usize, results: &Path) -> Result<Server> {
+        let program = std::env::current_exe().map_err(BenchError::io("finding this program"))?;
+        let address = free_address()?;
+        let mut command = Command::new(program);
+        command.args(["echo", "--listen", &address.to_string(), "--value-bytes", &value_characters.to_string()]);
+        Server::start("echo", command, address, &results.join("echo.log"))
+    }
+
+    /// Filbert.
+    pub fn filbert(program: &Path, results: &Path) -> Result<Server> {
+        let address = free_address()?;
+        let mut command = Command::new(program);
+        command.args(["--listen", &address.to_string(), "--cluster-name", CLUSTER]);
+        Server::start("filbert", command, address, &results.join("filbert.log"))
+    }
+
+    /// A stock Hazelcast member: no join, no backups, no statistics, no phone home, no logging; a heap of fixed size.
+    pub fn hazelcast(java: &JavaProject, heap_bytes: u64, results: &Path) -> Result<Server> {
+        let address = free_address()?;
+        let mut command = java.command(heap_bytes);
+        command
+            .arg(format!("-Dhazelcast.config={}", java.member_configuration().display()))
+            .arg(format!("-Dfilbert.bench.port={}", address.port()))
+            .arg("com.hazelcast.core.server.HazelcastMemberStarter");
+        Server::start("hazelcast", command, address, &results.join("hazelcast.log"))
+    }
+
+    /// Where it is reached.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// From its start to the first login.
+    pub fn started_in(&self) -> Duration {
+        self.started_in
+    }
+
+    /// What it has used so far.
+    pub fn usage(&self) -> Result<Usage> {
+        Usage::of(self.pid())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A loopback address that nothing listens on at the moment.
+pub fn free_address() -> Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(BenchError::io("finding a free port"))?;
+    listener.local_addr().map_err(BenchError::io("finding a free port"))
+}
+
+/// The `filbert` program: as given, or beside the running executable.
+pub fn find_filbert(given: Option<&Path>) -> Result<PathBuf> {
+    let path = match given {
+        Some(path) => path.to_owned(),
+        None => std::env::current_exe()
+            .map_err(BenchError::io("finding this program"))?
+            .with_file_name(format!("filbert{}", std::env::consts::EXE_SUFFIX)),
+    };
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(BenchError::Program {
+        program: "filbert".to_owned(),
+        what: format!("{} is not there, build it with `cargo build --release -p filbert`", path.display()),
+    })
+}
