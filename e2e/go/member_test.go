@@ -1,0 +1,143 @@
+// Starts and ends the member under test: the real program in a process of its own, on an ephemeral loopback port.
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hazelcast/hazelcast-go-client"
+	"github.com/hazelcast/hazelcast-go-client/logger"
+	"github.com/hazelcast/hazelcast-go-client/types"
+)
+
+var readyLine = regexp.MustCompile(`127\.0\.0\.1:(\d+)`)
+
+// realHazelcast tells whether the suite runs against the original, which checks its expectations.
+var realHazelcast = os.Getenv("FILBERT_E2E_TARGET") == "hazelcast"
+
+// shared is the member that most tests use.
+var shared *member
+
+// limit turns a wait that would never end into a failure.
+const limit = 60 * time.Second
+
+// ctx is for calls that nothing cancels.
+var ctx = context.Background()
+
+type member struct {
+	process *exec.Cmd
+	address string
+}
+
+// startMember runs the program on the port, 0 for any, and returns when it serves.
+func startMember(port int, config string) (*member, error) {
+	var command []string
+	if err := json.Unmarshal([]byte(os.Getenv("FILBERT_E2E_MEMBER")), &command); err != nil || len(command) == 0 {
+		return nil, fmt.Errorf("FILBERT_E2E_MEMBER is not set; run `cargo xtask e2e go`")
+	}
+	path, err := filepath.Abs(filepath.Join("..", "shared", config))
+	if err != nil {
+		return nil, err
+	}
+	arguments := append(command[1:], "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--config", path)
+	process := exec.Command(command[0], arguments...)
+	output, err := process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	process.Stderr = process.Stdout
+	if err := process.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(output)
+	said := ""
+	for lines.Scan() {
+		said += lines.Text() + "\n"
+		if found := readyLine.FindStringSubmatch(lines.Text()); found != nil {
+			go func() {
+				for lines.Scan() {
+				}
+			}()
+			return &member{process: process, address: "127.0.0.1:" + found[1]}, nil
+		}
+	}
+	_ = process.Wait()
+	return nil, fmt.Errorf("the member did not become ready: %s", said)
+}
+
+// stop ends the member as an operator does.
+func (m *member) stop() {
+	_ = m.process.Process.Signal(syscall.SIGTERM)
+	_ = m.process.Wait()
+}
+
+func TestMain(m *testing.M) {
+	var err error
+	if shared, err = startMember(0, "member.yaml"); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	status := m.Run()
+	shared.stop()
+	os.Exit(status)
+}
+
+// clientConfig is a configuration in which the address alone is set.
+func clientConfig(address string) hazelcast.Config {
+	config := hazelcast.NewConfig()
+	config.Cluster.Network.SetAddresses(address)
+	config.Cluster.ConnectionStrategy.Timeout = types.Duration(30 * time.Second)
+	config.Logger.Level = logger.ErrorLevel
+	return config
+}
+
+// connect starts a client that ends with the test.
+func connect(t *testing.T, config hazelcast.Config) *hazelcast.Client {
+	t.Helper()
+	client, err := hazelcast.StartNewClientWithConfig(ctx, config)
+	must(t, err)
+	t.Cleanup(func() { _ = client.Shutdown(ctx) })
+	return client
+}
+
+// ownMap is a map of the test's own, through a client of its own.
+func ownMap(t *testing.T) *hazelcast.Map {
+	t.Helper()
+	return mapOf(t, connect(t, clientConfig(shared.address)))
+}
+
+func mapOf(t *testing.T, client *hazelcast.Client) *hazelcast.Map {
+	t.Helper()
+	m, err := client.GetMap(ctx, t.Name())
+	must(t, err)
+	return m
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until check is true.
+func eventually(t *testing.T, what string, check func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for !check() {
+		if time.Now().After(deadline) {
+			t.Fatalf("did not come true: %s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
