@@ -1,0 +1,437 @@
+//! Random commands against a plain model of what a map means, and iteration while the map changes.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::{Store, event_text, text_of};
+use filbert_data::PartitionId;
+use filbert_store::*;
+use proptest::prelude::*;
+use uuid::Uuid;
+
+/// What a test does in one step.
+#[derive(Clone, Debug)]
+enum Step {
+    Apply(u8, OwnedChange),
+    Get(Vec<u8>),
+    Contains(Vec<u8>),
+    Forward(i64),
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    value: Vec<u8>,
+    ttl_ms: i64,
+    idle_ms: i64,
+    ttl_from: i64,
+    idle_from: i64,
+    hits: u64,
+    version: u64,
+}
+
+impl Entry {
+    /// Durations of `i64::MAX` never end.
+    fn expires(&self) -> i64 {
+        self.ttl_from.saturating_add(self.ttl_ms).min(self.idle_from.saturating_add(self.idle_ms))
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    owner: Caller,
+    count: u32,
+    until: i64,
+    references: Vec<i64>,
+}
+
+/// A map as its users see it: no hashing, no schedule, nothing done lazily.
+struct Model {
+    settings: MapSettings,
+    entries: BTreeMap<Vec<u8>, Entry>,
+    locks: BTreeMap<Vec<u8>, Held>,
+    now: i64,
+}
+
+impl Model {
+    /// Drops what is over; the store does so later, which must not be visible.
+    fn settle(&mut self) {
+        let now = self.now;
+        self.entries.retain(|_, entry| entry.expires() > now);
+        self.locks.retain(|_, held| held.until > now);
+    }
+
+    fn resolve(wanted: i64, default: i64) -> i64 {
+        let ms = if wanted < 0 { default } else { wanted };
+        if ms == 0 { i64::MAX } else { ms }
+    }
+
+    fn write(&mut self, key: &[u8], value: &[u8], expiry: Option<Expiry>) {
+        let now = self.now;
+        let old = self.entries.get(key);
+        let (ttl_ms, idle_ms) = match (expiry, old) {
+            (None, Some(old)) => (old.ttl_ms, old.idle_ms),
+            (expiry, _) => {
+                let expiry = expiry.unwrap_or_default();
+                (
+                    Self::resolve(expiry.ttl_ms, self.settings.ttl_default_ms),
+                    Self::resolve(expiry.max_idle_ms, self.settings.max_idle_default_ms),
+                )
+            }
+        };
+        let (hits, version) = old.map_or((0, 0), |old| (old.hits, old.version + 1));
+        let entry = Entry { value: value.into(), ttl_ms, idle_ms, ttl_from: now, idle_from: now, hits, version };
+        self.entries.insert(key.into(), entry);
+    }
+
+    fn read(&mut self, key: &[u8]) -> Option<Vec<u8>> {
+        let entry = self.entries.get_mut(key)?;
+        entry.idle_from = self.now;
+        entry.hits += 1;
+        Some(entry.value.clone())
+    }
+
+    fn locked_for(&self, key: &[u8], caller: Caller) -> Option<String> {
+        let held = self.locks.get(key).filter(|held| held.owner != caller)?;
+        Some(if held.until == i64::MAX { "locked".into() } else { format!("locked until {}", held.until) })
+    }
+
+    fn previous(value: Option<Vec<u8>>) -> String {
+        format!("previous {}", value.map_or("none".into(), |value| common::text(&value)))
+    }
+
+    /// The reply to a change, or `None` where the model leaves it open which entries go.
+    fn apply(&mut self, caller: Caller, change: &Change<'_>) -> Option<String> {
+        if let Some(key) = change.key()
+            && !matches!(change, Change::Unlock { .. } | Change::ForceUnlock { .. } | Change::Evict { .. })
+            && let Some(locked) = self.locked_for(key, caller)
+        {
+            return Some(locked);
+        }
+        Some(match *change {
+            Change::Put { key, value, expiry, mode } => self.put(key, value, expiry, mode),
+            Change::ReplaceIfSame { key, expected, value } => {
+                let same = self.entries.get(key).is_some_and(|entry| entry.value == expected);
+                if same {
+                    self.write(key, value, None);
+                }
+                same.to_string()
+            }
+            Change::Remove { key } => Self::previous(self.entries.remove(key).map(|entry| entry.value)),
+            Change::Delete { key } => self.entries.remove(key).is_some().to_string(),
+            Change::RemoveIfSame { key, expected } => {
+                let same = self.entries.get(key).is_some_and(|entry| entry.value == expected);
+                if same {
+                    self.entries.remove(key);
+                }
+                same.to_string()
+            }
+            Change::Evict { key } => (!self.locks.contains_key(key) && self.entries.remove(key).is_some()).to_string(),
+            Change::SetTtl { key, ttl_ms } => {
+                let (now, default) = (self.now, self.settings.ttl_default_ms);
+                let entry = self.entries.get_mut(key);
+                let found = entry.is_some();
+                if let Some(entry) = entry {
+                    (entry.ttl_ms, entry.ttl_from) = (Self::resolve(ttl_ms, default), now);
+                }
+                found.to_string()
+            }
+            Change::Lock { key, lease_ms, reference } => self.lock(key, caller, lease_ms, reference),
+            Change::Unlock { key, .. } => self.unlock(key, caller),
+            Change::ForceUnlock { key, .. } => {
+                self.locks.remove(key);
+                "done".into()
+            }
+            Change::Clear | Change::EvictAll => {
+                let before = self.entries.len();
+                let locks = &self.locks;
+                self.entries.retain(|key, _| locks.contains_key(key));
+                format!("count {}", before - self.entries.len())
+            }
+            Change::ReleaseLocks { client } => {
+                let before = self.locks.len();
+                self.locks.retain(|_, held| held.owner.client != client);
+                format!("count {}", before - self.locks.len())
+            }
+            Change::Expire { .. } | Change::EvictSample { .. } => return None,
+        })
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8], expiry: Expiry, mode: PutMode) -> String {
+        let old = self.entries.get(key).map(|entry| entry.value.clone());
+        match mode {
+            PutMode::IfAbsent if old.is_some() => return Self::previous(self.read(key)),
+            PutMode::Replace if old.is_none() => return Self::previous(None),
+            PutMode::Replace => self.write(key, value, None),
+            _ => self.write(key, value, Some(expiry)),
+        }
+        match mode {
+            PutMode::Put | PutMode::IfAbsent | PutMode::Replace => Self::previous(old),
+            PutMode::Try => "true".into(),
+            _ => "done".into(),
+        }
+    }
+
+    fn lock(&mut self, key: &[u8], caller: Caller, lease_ms: Option<i64>, reference: i64) -> String {
+        let until = lease_ms.map_or(i64::MAX, |lease_ms| self.now + lease_ms);
+        let held = self.locks.entry(key.into()).or_insert(Held { owner: caller, count: 0, until, references: vec![] });
+        if held.references.last() != Some(&reference) {
+            held.count += 1;
+            held.until = until;
+            held.references.push(reference);
+        }
+        "true".into()
+    }
+
+    fn unlock(&mut self, key: &[u8], caller: Caller) -> String {
+        match self.locks.get_mut(key) {
+            Some(held) if held.owner == caller => {
+                held.count -= 1;
+                if held.count == 0 {
+                    self.locks.remove(key);
+                }
+                "done".into()
+            }
+            held => format!("not owner, but {:?}", held.map(|held| held.owner.client.as_u128())),
+        }
+    }
+}
+
+fn caller(number: u8) -> Caller {
+    Caller { client: Uuid::from_u128(u128::from(number / 2)), thread: i64::from(number % 2) }
+}
+
+fn change() -> impl Strategy<Value = OwnedChange> {
+    let key = || (0u8..24).prop_map(|number| Box::<[u8]>::from([b'k', b'a' + number]));
+    let value = || prop::collection::vec(b'a'..b'd', 0..4).prop_map(Vec::into_boxed_slice);
+    let ms = || prop_oneof![Just(-1i64), Just(0), 1i64..3_000];
+    let expiry = || (ms(), ms()).prop_map(|(ttl_ms, max_idle_ms)| Expiry { ttl_ms, max_idle_ms });
+    let mode = || {
+        let modes = [PutMode::Put, PutMode::Set, PutMode::IfAbsent, PutMode::Transient, PutMode::Try, PutMode::Replace];
+        prop::sample::select(modes.to_vec())
+    };
+    let policy = || {
+        use EvictionPolicy::*;
+        prop::sample::select(vec![None, Lru, Lfu, Random])
+    };
+    prop_oneof![
+        12 => (key(), value(), expiry(), mode())
+            .prop_map(|(key, value, expiry, mode)| OwnedChange::Put { key, value, expiry, mode }),
+        2 => (key(), value(), value())
+            .prop_map(|(key, expected, value)| OwnedChange::ReplaceIfSame { key, expected, value }),
+        2 => key().prop_map(|key| OwnedChange::Remove { key }),
+        1 => key().prop_map(|key| OwnedChange::Delete { key }),
+        2 => (key(), value()).prop_map(|(key, expected)| OwnedChange::RemoveIfSame { key, expected }),
+        1 => key().prop_map(|key| OwnedChange::Evict { key }),
+        2 => (key(), ms()).prop_map(|(key, ttl_ms)| OwnedChange::SetTtl { key, ttl_ms }),
+        4 => (key(), prop::option::of(1i64..3_000))
+            .prop_map(|(key, lease_ms)| OwnedChange::Lock { key, lease_ms, reference: 0 }),
+        4 => key().prop_map(|key| OwnedChange::Unlock { key, reference: 0 }),
+        1 => key().prop_map(|key| OwnedChange::ForceUnlock { key, reference: 0 }),
+        1 => prop::sample::select(vec![OwnedChange::Clear, OwnedChange::EvictAll]),
+        1 => (0u8..4).prop_map(|number| OwnedChange::ReleaseLocks { client: caller(number).client }),
+        3 => (0usize..20).prop_map(|limit| OwnedChange::Expire { limit }),
+        1 => (policy(), 0usize..4, prop::option::of(key()))
+            .prop_map(|(policy, count, except)| OwnedChange::EvictSample { policy, count, except }),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key = || (0u8..24).prop_map(|number| vec![b'k', b'a' + number]);
+    prop_oneof![
+        10 => (0u8..4, change()).prop_map(|(caller, change)| Step::Apply(caller, change)),
+        3 => key().prop_map(Step::Get),
+        1 => key().prop_map(Step::Contains),
+        2 => (0i64..1_200).prop_map(Step::Forward),
+    ]
+}
+
+fn settings() -> impl Strategy<Value = MapSettings> {
+    let default_ms = || prop_oneof![Just(0i64), Just(2_000i64)];
+    (default_ms(), default_ms(), any::<bool>()).prop_map(|(ttl_default_ms, max_idle_default_ms, keep)| MapSettings {
+        ttl_default_ms,
+        max_idle_default_ms,
+        eviction_sample_size: 4,
+        journal: keep.then_some(JournalSettings { capacity: 5, ttl_ms: 1_500 }),
+        ..MapSettings::default()
+    })
+}
+
+/// Locks with reference 0 are never repetitions, so the model gets a number of its own for each.
+fn modelled(change: Change<'_>, number: i64) -> Change<'_> {
+    match change {
+        Change::Lock { key, lease_ms, .. } => Change::Lock { key, lease_ms, reference: number },
+        other => other,
+    }
+}
+
+fn check_eviction(store: &Store, model: &mut Model, change: &Change<'_>, reply: &str) {
+    let Change::EvictSample { count, except, .. } = *change else { return };
+    let left: BTreeSet<Vec<u8>> = store.keys().into_iter().map(String::into_bytes).collect();
+    let gone: Vec<Vec<u8>> = model.entries.keys().filter(|key| !left.contains(*key)).cloned().collect();
+    assert!(gone.len() <= count);
+    let replied: usize = reply.trim_start_matches("count ").parse().unwrap();
+    // Expired entries that turned up in a sample count as well.
+    assert!(replied >= gone.len() && replied <= count);
+    for key in gone {
+        assert!(!model.locks.contains_key(&key), "a locked key was evicted");
+        assert_ne!(Some(key.as_slice()), except, "the spared key was evicted");
+        model.entries.remove(&key);
+    }
+}
+
+fn check_content(store: &Store, model: &Model) {
+    let mut content = BTreeMap::new();
+    store.partition.for_each(store.map, store.now, &mut |key, value| {
+        assert!(content.insert(key.to_vec(), value.to_vec()).is_none());
+    });
+    let wanted: BTreeMap<_, _> = model.entries.iter().map(|(key, entry)| (key.clone(), entry.value.clone())).collect();
+    assert_eq!(content, wanted);
+    assert_eq!(store.len(), wanted.len());
+    for (key, entry) in &model.entries {
+        let view = store.partition.entry_view(store.map, key, store.now).unwrap();
+        assert_eq!((view.hits, view.version), (entry.hits, entry.version));
+        assert_eq!((view.ttl_ms, view.max_idle_ms), (entry.ttl_ms, entry.idle_ms));
+        assert_eq!(view.expires_ms, entry.expires());
+        if view.expires_ms != i64::MAX {
+            assert!(store.next_expiry().unwrap().0 <= view.expires_ms);
+        }
+    }
+    for number in 0..24 {
+        let key = [b'k', b'a' + number];
+        let state = store.partition.lock_state(store.map, &key, store.now);
+        let held = model.locks.get(key.as_slice());
+        assert_eq!(state.map(|state| (state.owner, state.count)), held.map(|held| (held.owner, held.count)));
+    }
+    store.bytes();
+}
+
+/// Runs steps on a new partition; returns every reply, event and fetched entry as text.
+fn transcript(settings: &MapSettings, steps: &[Step]) -> Vec<String> {
+    let map = MapId(1);
+    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 5, random_seed: 6 });
+    partition.create_map(map, settings.clone());
+    let mut lines = Vec::new();
+    let mut now = Millis(1_700_000_000_000);
+    for step in steps {
+        match step {
+            Step::Apply(number, change) => {
+                let command = Command { map, now, caller: caller(*number), change: change.borrow() };
+                let mut events = Vec::new();
+                let reply = partition.apply(&command, &mut |event: &Event<'_>| events.push(event_text(event)));
+                lines.push(text_of(&reply));
+                lines.append(&mut events);
+            }
+            Step::Get(key) => lines.push(format!("{:?}", partition.get(map, key, now))),
+            Step::Contains(key) => lines.push(partition.contains_key(map, key, now).to_string()),
+            Step::Forward(ms) => now = now.plus(*ms),
+        }
+        partition.fetch(map, Cursor::START, 5, now, &mut |key, value| lines.push(format!("{key:?} {value:?}")));
+    }
+    lines
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_partition_does_what_the_model_says(
+        settings in settings(),
+        steps in prop::collection::vec(step(), 0..300),
+    ) {
+        let mut store = Store::new(settings.clone());
+        let mut model = Model { settings, entries: BTreeMap::new(), locks: BTreeMap::new(), now: store.now.0 };
+        for (number, step) in steps.into_iter().enumerate() {
+            model.settle();
+            match step {
+                Step::Apply(who, change) => {
+                    store.caller = caller(who);
+                    let change = change.borrow();
+                    let sequence = store.partition.sequence(store.map);
+                    let reply = store.apply(change);
+                    match model.apply(caller(who), &modelled(change, number as i64)) {
+                        Some(wanted) => prop_assert_eq!(&reply, &wanted, "{:?}", change),
+                        None => check_eviction(&store, &mut model, &change, &reply),
+                    }
+                    let announced = store.take_events().iter().filter(|line| !line.contains("LockReleased")).count();
+                    prop_assert_eq!(store.partition.sequence(store.map), sequence + announced as u64);
+                }
+                Step::Get(key) => {
+                    let now = store.now;
+                    let found = store.partition.get(store.map, &key, now).map(<[u8]>::to_vec);
+                    prop_assert_eq!(found, model.read(&key));
+                }
+                Step::Contains(key) => {
+                    let now = store.now;
+                    let found = store.partition.contains_key(store.map, &key, now);
+                    prop_assert_eq!(found, model.read(&key).is_some());
+                }
+                Step::Forward(ms) => {
+                    store.forward(ms);
+                    model.now += ms;
+                }
+            }
+            model.settle();
+            check_content(&store, &model);
+        }
+        // Twice, as expiry itself is journaled, and these events end later.
+        for _ in 0..2 {
+            store.forward(10_000);
+            store.apply(Change::Expire { limit: usize::MAX });
+            model.now += 10_000;
+        }
+        model.settle();
+        check_content(&store, &model);
+        prop_assert_eq!(store.statistics().entries, model.entries.len());
+        prop_assert_eq!(store.statistics().locked_keys, model.locks.len());
+        prop_assert_eq!(store.next_expiry(), None);
+    }
+
+    #[test]
+    fn the_same_commands_give_the_same_replies_events_and_order(
+        settings in settings(),
+        steps in prop::collection::vec(step(), 0..200),
+    ) {
+        prop_assert_eq!(transcript(&settings, &steps), transcript(&settings, &steps));
+    }
+
+    #[test]
+    fn fetching_while_the_map_changes_misses_and_repeats_nothing_that_was_there_throughout(
+        stay in 0u32..2_000,
+        page in 1usize..300,
+        churn in prop::collection::vec((0u32..4_000, any::<bool>()), 0..4_000),
+        pages_between in 1usize..40,
+    ) {
+        let mut store = Store::new(MapSettings::default());
+        for number in 0..stay {
+            store.put(&format!("s{number}"), "v", PutMode::Set);
+        }
+        let mut churn = churn.into_iter();
+        let mut seen: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
+        let mut cursor = Some(Cursor::START);
+        while let Some(from) = cursor {
+            let mut visited = 0;
+            let count = |key: &[u8], _: &[u8]| {
+                visited += 1;
+                *seen.entry(key.to_vec()).or_default() += 1;
+            };
+            let mut count = count;
+            cursor = store.partition.fetch(store.map, from, page, store.now, &mut count);
+            prop_assert!(cursor.is_none() || visited >= page);
+            for (number, add) in churn.by_ref().take(100 * pages_between) {
+                let key = format!("c{number}");
+                if add {
+                    store.put(&key, "v", PutMode::Set);
+                } else {
+                    store.apply(Change::Delete { key: key.as_bytes() });
+                }
+            }
+        }
+        for number in 0..stay {
+            let key = format!("s{number}");
+            prop_assert_eq!(seen.get(key.as_bytes()), Some(&1));
+        }
+    }
+}
