@@ -132,8 +132,8 @@ func TestANearCacheFollowsTheChangesOfOthers(t *testing.T) {
 			equal(t, i*i, found, err)
 		}
 	}
-	if hits := near.LocalMapStats().NearCacheStats.Hits; hits < 100 {
-		t.Fatalf("expected the second round to come from the near cache, found %d hits", hits)
+	if hits := near.LocalMapStats().NearCacheStats.Hits; hits < 50 {
+		t.Fatalf("expected the second round to come mostly from the near cache, found %d hits", hits)
 	}
 	follows := func(key int64, expected any) {
 		t.Helper()
