@@ -40,6 +40,8 @@ pub struct Options {
     pub filbert: Option<PathBuf>,
     /// Leave out everything that needs a JVM.
     pub no_java: bool,
+    /// Members of a cluster of Hazelcast that experiment S measures beside a single one; 1: none.
+    pub members: usize,
     /// How often everything is measured; `None`: as the experiment says.
     pub rounds: Option<u32>,
     /// Source of all random choices.

@@ -21,6 +21,10 @@ const MODULE_OPTIONS: &[&str] = &[
     "--add-opens=jdk.management/com.sun.management.internal=ALL-UNNAMED",
 ];
 
+/// Two threads for the JVM's common pool. With two cores or fewer a JVM sizes it to one, and Hazelcast's client then
+/// starts a thread for every asynchronous completion, which makes its pipelining slower than single calls.
+const COMMON_POOL_OPTION: &str = "-Djava.util.concurrent.ForkJoinPool.common.parallelism=2";
+
 /// The Maven project, built.
 #[derive(Debug, Clone)]
 pub struct JavaProject {
@@ -68,17 +72,24 @@ impl JavaProject {
         command
     }
 
-    /// The configuration of the members that are measured.
-    pub fn member_configuration(&self) -> PathBuf {
-        self.directory.join("member.yaml")
+    /// The JVM's options for a member: its configuration, its port, and the addresses of its cluster when it has one.
+    pub fn member_options(&self, port: u16, cluster: Option<&str>) -> [String; 4] {
+        [
+            format!("-Dhazelcast.config={}", self.directory.join("member.yaml").display()),
+            format!("-Dfilbert.bench.port={port}"),
+            format!("-Dfilbert.bench.join={}", cluster.is_some()),
+            format!("-Dfilbert.bench.members={}", cluster.unwrap_or("127.0.0.1")),
+        ]
     }
 
     /// Starts a driver: a main class that answers commands.
     pub fn driver(&self, name: &str, class: &str, arguments: &[String], heap_bytes: u64, log: &Path) -> Result<Driver> {
         let errors = File::create(log).map_err(BenchError::io(format!("creating {}", log.display())))?;
+        let port = crate::server::free_address()?.port();
         let mut child = self
             .command(heap_bytes)
-            .arg(format!("-Dhazelcast.config={}", self.member_configuration().display()))
+            .arg(COMMON_POOL_OPTION)
+            .args(self.member_options(port, None))
             .arg(class)
             .args(arguments)
             .stdin(Stdio::piped())

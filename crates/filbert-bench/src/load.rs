@@ -260,7 +260,6 @@ fn closed(work: &Work<'_>, workload: &Workload, streams: &mut [TcpStream], limit
             }));
         }
         barrier.wait();
-        let started = Instant::now();
         let mut total = Tally::new()?;
         let mut failure = None;
         for handle in handles {
@@ -274,23 +273,29 @@ fn closed(work: &Work<'_>, workload: &Workload, streams: &mut [TcpStream], limit
         }
         match failure {
             Some(error) => Err(error),
-            None => Ok((total, started.elapsed())),
+            None => {
+                let elapsed = total.span.map_or(Duration::ZERO, |(begun, ended)| ended - begun);
+                Ok((total, elapsed))
+            }
         }
     })
 }
 
 /// Drives some connections on this thread until their phase is over.
 fn drive(streams: &mut [TcpStream], lanes: Vec<Lane<'_>>, blocking: bool, limit: Limit) -> Result<Tally> {
+    let begun = Instant::now();
     let deadline = match limit {
-        Limit::Time(time) => Some(Instant::now() + time),
+        Limit::Time(time) => Some(begun + time),
         Limit::Operations(_) => None,
     };
-    if !blocking {
-        return polled::drive(streams, lanes, deadline);
-    }
     let mut total = Tally::new()?;
-    for (stream, lane) in streams.iter_mut().zip(lanes) {
-        total.add(&blocking::drive(stream, lane, deadline)?)?;
+    if blocking {
+        for (stream, lane) in streams.iter_mut().zip(lanes) {
+            total.add(&blocking::drive(stream, lane, deadline)?)?;
+        }
+    } else {
+        total = polled::drive(streams, lanes, deadline)?;
     }
+    total.span = (!streams.is_empty()).then(|| (begun, Instant::now()));
     Ok(total)
 }

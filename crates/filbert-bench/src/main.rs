@@ -144,6 +144,9 @@ struct CommonArguments {
     /// Leave out Hazelcast and the Java client
     #[arg(long)]
     no_java: bool,
+    /// Also measure a Hazelcast cluster of this many members (experiment S)
+    #[arg(long, default_value_t = 1)]
+    members: usize,
     /// How often everything is measured
     #[arg(long)]
     rounds: Option<u32>,
@@ -179,6 +182,7 @@ fn run_experiment(experiment: Experiment, common: CommonArguments) -> Result<Str
         results: common.out,
         filbert: common.filbert,
         no_java: common.no_java,
+        members: common.members,
         rounds: common.rounds,
         seed: common.seed,
     };

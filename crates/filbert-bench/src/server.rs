@@ -86,12 +86,21 @@ impl Server {
     /// A stock Hazelcast member: no join, no backups, no statistics, no phone home, no logging; a heap of fixed size.
     pub fn hazelcast(java: &JavaProject, heap_bytes: u64, results: &Path) -> Result<Server> {
         let address = free_address()?;
-        let mut command = java.command(heap_bytes);
-        command
-            .arg(format!("-Dhazelcast.config={}", java.member_configuration().display()))
-            .arg(format!("-Dfilbert.bench.port={}", address.port()))
-            .arg("com.hazelcast.core.server.HazelcastMemberStarter");
+        let command = member(java, heap_bytes, address, None);
         Server::start("hazelcast", command, address, &results.join("hazelcast.log"))
+    }
+
+    /// Several such members that form a cluster; all are there when it returns. Without backups, like a single one.
+    pub fn hazelcast_cluster(java: &JavaProject, heap_bytes: u64, size: usize, results: &Path) -> Result<Vec<Server>> {
+        let addresses = (0..size).map(|_| free_address()).collect::<Result<Vec<_>>>()?;
+        let list = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",");
+        let mut members = Vec::new();
+        for (index, address) in addresses.into_iter().enumerate() {
+            let command = member(java, heap_bytes, address, Some(&list));
+            let name = format!("hazelcast x {size}");
+            members.push(Server::start(&name, command, address, &results.join(format!("hazelcast-{index}.log")))?);
+        }
+        Ok(members)
     }
 
     /// Where it is reached.
@@ -113,6 +122,13 @@ impl Server {
     pub fn usage(&self) -> Result<Usage> {
         Usage::of(self.pid())
     }
+}
+
+/// The command of a member; `cluster` holds the addresses of all members of its cluster.
+fn member(java: &JavaProject, heap_bytes: u64, address: SocketAddr, cluster: Option<&str>) -> Command {
+    let mut command = java.command(heap_bytes);
+    command.args(java.member_options(address.port(), cluster)).arg("com.hazelcast.core.server.HazelcastMemberStarter");
+    command
 }
 
 impl Drop for Server {

@@ -1,5 +1,8 @@
 //! The generator against servers that these tests run themselves.
 
+// The whole file is a test, but the lints' exception for tests reaches only functions marked so.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -29,6 +29,8 @@ struct Size {
     iterations: u64,
     java_iterations: u64,
     warm_up: u64,
+    /// A native measurement repeats its iterations until it lasts about this long.
+    seconds_min: f64,
 }
 
 /// Runs the experiment.
@@ -38,6 +40,7 @@ pub fn run(options: &Options) -> Result<Report> {
         iterations: if options.quick { ITERATIONS / 25 } else { ITERATIONS },
         java_iterations: if options.quick { ITERATIONS / 25 } else { ITERATIONS / 5 },
         warm_up: if options.quick { 20_000 } else { 300_000 },
+        seconds_min: if options.quick { 0.3 } else { 2.0 },
     };
     let mut report = Report::new(
         "p",
@@ -158,9 +161,9 @@ fn workload(server: &Server, depth: usize, seed: u64) -> Workload {
 fn native(server: &Server, depth: usize, round: u32, size: Size, seed: u64) -> Result<Sample> {
     let calls = size.iterations * CALLS_PER_ITERATION;
     let mut load = Load::connect(server.target(), workload(server, depth, seed.wrapping_add(u64::from(round))))?;
-    load.run(0, Limit::Operations(calls / 20))?;
-    // CPU time is counted in ticks of 10 ms: where calls are cheap the work is done several times over.
-    let passes = if depth == 1 { 1 } else { 4 };
+    let warm = load.run(0, Limit::Operations(calls / 20))?;
+    // CPU time is counted in ticks of 10 ms: where calls are cheap the whole is done several times over.
+    let passes = (size.seconds_min * warm.operations_per_second / calls as f64).ceil().clamp(1.0, 50.0) as u64;
     let report = load.run(calls, Limit::Operations(calls * passes))?;
     Ok(Sample::of("native", &case(depth), round, &report))
 }

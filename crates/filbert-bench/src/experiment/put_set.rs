@@ -2,27 +2,24 @@
 
 use std::path::Path;
 
-use crate::distribution::{Distribution, Operation};
+use crate::distribution::Operation;
 use crate::error::Result;
 use crate::java::{Driver, JavaProject};
-use crate::load::{Limit, Load, Workload};
-use crate::requests::ValueShape;
-use crate::server::{Server, find_filbert};
 
 use super::report::{Case, Must, Report, Sample, figure};
-use super::{MEMBER_HEAP_BYTES, Options, fill, progress};
+use super::{MEMBER_HEAP_BYTES, Options, progress};
 
+mod clients;
 mod embedded;
 
+use clients::{DRIVERS, client_case};
 use embedded::Embedded;
 
-const MAP: &str = "bench-s";
 const ENTRIES: u64 = 50_000;
 const VALUE_CHARACTERS: usize = 500;
 /// Single calls by one client, and by eight at once.
 const CONNECTIONS: [usize; 2] = [1, 8];
 const OPERATIONS: [Operation; 2] = [Operation::Put, Operation::Set];
-const CHECK_EVERY: u64 = 50;
 
 /// Runs the experiment.
 pub fn run(options: &Options) -> Result<Report> {
@@ -43,10 +40,10 @@ pub fn run(options: &Options) -> Result<Report> {
     );
     report
         .notes
-        .push("one member on each side; Filbert has no cluster yet, so the run with five is left out".to_owned());
+        .push("one member on each side; Filbert has no cluster yet, so a cluster of Hazelcast stands alone".to_owned());
     let java = if options.no_java { None } else { Some(JavaProject::build()?) };
     run_embedded(&mut report, options, java.as_ref(), rounds, passes)?;
-    run_clients(&mut report, options, java.as_ref(), rounds, calls)?;
+    clients::run(&mut report, options, java.as_ref(), clients::Size { rounds, calls })?;
     report.summarize();
     judge(&mut report);
     Ok(report)
@@ -149,61 +146,6 @@ fn in_jvm(driver: &mut Driver, operation: Operation, round: u32, passes: u32) ->
     })
 }
 
-fn client_case(operation: Operation, connections: usize) -> String {
-    let plural = if connections == 1 { "" } else { "s" };
-    format!("{}, {connections} client{plural}", operation.name())
-}
-
-/// Part (ii): single calls over loopback.
-fn run_clients(
-    report: &mut Report,
-    options: &Options,
-    java: Option<&JavaProject>,
-    rounds: u32,
-    calls: u64,
-) -> Result<()> {
-    let results = options.results()?;
-    let mut servers = vec![Server::filbert(&find_filbert(options.filbert.as_deref())?, results)?];
-    if let Some(java) = java {
-        servers.push(Server::hazelcast(java, MEMBER_HEAP_BYTES, results)?);
-    }
-    for server in &servers {
-        fill(server, Workload::load(MAP, ENTRIES, ValueShape::Text(VALUE_CHARACTERS)))?;
-        for operation in OPERATIONS {
-            let mut load = Load::connect(server.target(), workload(server, operation, 8))?;
-            load.run(0, Limit::Operations(calls))?;
-        }
-    }
-    let bar = progress(u64::from(rounds) * (OPERATIONS.len() * CONNECTIONS.len() * servers.len()) as u64);
-    for round in 1..=rounds {
-        for operation in OPERATIONS {
-            for connections in CONNECTIONS {
-                for server in &servers {
-                    let case = client_case(operation, connections);
-                    bar.set_message(format!("round {round}: {case}, {}", server.target().name));
-                    let mut load = Load::connect(server.target(), workload(server, operation, connections))?;
-                    load.run(0, Limit::Operations(calls / 20))?;
-                    let measured = load.run(0, Limit::Operations(calls))?;
-                    report.samples.push(Sample::of("native", &case, round, &measured));
-                    bar.inc(1);
-                }
-            }
-        }
-    }
-    bar.finish_and_clear();
-    servers.iter().try_for_each(|server| super::expect_size(server, MAP, ENTRIES))
-}
-
-fn workload(server: &Server, operation: Operation, connections: usize) -> Workload {
-    Workload {
-        connections,
-        distribution: Distribution::Sequential,
-        check_every: CHECK_EVERY,
-        server_pid: Some(server.pid()),
-        ..Workload::new(MAP, operation, ENTRIES, ValueShape::Text(VALUE_CHARACTERS))
-    }
-}
-
 fn judge(report: &mut Report) {
     let (put, set) = (embedded_case(Operation::Put), embedded_case(Operation::Set));
     let table = Case::targets("embedded", &set, "filbert", "locked hash table");
@@ -223,12 +165,15 @@ fn judge(report: &mut Report) {
         };
         report.judge(&format!("{target} embedded: time of set / time of put"), &both, figure::time, Must::AtMost, 1.0);
     }
-    for operation in OPERATIONS {
-        for connections in CONNECTIONS {
-            let name = client_case(operation, connections);
-            let peer = Case::targets("native", &name, "filbert", "hazelcast");
-            report.judge(&format!("{name}: CPU per call / Hazelcast's"), &peer, figure::cpu, Must::AtMost, 1.0);
-            report.judge(&format!("{name}: p50 / Hazelcast's"), &peer, figure::p50, Must::AtMost, 1.0);
+    for driver in DRIVERS {
+        for operation in OPERATIONS {
+            for connections in CONNECTIONS {
+                let name = client_case(operation, connections);
+                let peer = Case::targets(driver, &name, "filbert", "hazelcast");
+                let claim = |figure: &str| format!("{driver}, {name}: {figure} / Hazelcast's");
+                report.judge(&claim("CPU per call"), &peer, figure::cpu, Must::AtMost, 1.0);
+                report.judge(&claim("p50"), &peer, figure::p50, Must::AtMost, 1.0);
+            }
         }
     }
 }

@@ -22,16 +22,22 @@ pub(super) struct Tally {
     pub(super) latencies: Latencies,
     pub(super) lateness: Option<Latencies>,
     pub(super) checked: u64,
+    /// When the first thread began and the last one ended.
+    pub(super) span: Option<(Instant, Instant)>,
 }
 
 impl Tally {
     pub(super) fn new() -> Result<Self> {
-        Ok(Self { latencies: Latencies::new()?, lateness: None, checked: 0 })
+        Ok(Self { latencies: Latencies::new()?, lateness: None, checked: 0, span: None })
     }
 
     pub(super) fn add(&mut self, other: &Tally) -> Result<()> {
         self.latencies.add(&other.latencies)?;
         self.checked += other.checked;
+        self.span = match (self.span, other.span) {
+            (Some(mine), Some(other)) => Some((mine.0.min(other.0), mine.1.max(other.1))),
+            (mine, other) => mine.or(other),
+        };
         match (&mut self.lateness, &other.lateness) {
             (Some(mine), Some(other)) => mine.add(other)?,
             (None, Some(other)) => self.lateness = Some(other.clone()),

@@ -19,10 +19,9 @@ public final class EmbeddedDriver {
         int entries = Integer.parseInt(arguments[0]);
         int characters = Integer.parseInt(arguments[1]);
         Integer[] keys = new Integer[entries];
-        String[] values = new String[entries];
+        String[] values = Values.all(entries, characters);
         for (int key = 0; key < entries; key++) {
             keys[key] = key;
-            values[key] = value(key, characters);
         }
         HazelcastInstance member = Hazelcast.newHazelcastInstance();
         IMap<Integer, String> map = member.getMap("bench-s");
@@ -43,14 +42,6 @@ public final class EmbeddedDriver {
             }
         });
         member.shutdown();
-    }
-
-    private static String value(int key, int characters) {
-        StringBuilder text = new StringBuilder(Integer.toString(key));
-        while (text.length() < characters) {
-            text.append((char) ('a' + (key + text.length()) % 26));
-        }
-        return text.substring(0, characters);
     }
 
     private static Commands.Result put(IMap<Integer, String> map, Integer[] keys, String[] values, boolean timed) {
