@@ -1,0 +1,257 @@
+//! What can go wrong with a call, in the words of the person who reads it.
+
+use std::{sync::Arc, time::Duration};
+
+use filbert_data::DataError;
+use filbert_wire::{MessageId, WireError, error_message::ErrorMessage};
+
+/// Why a call has no result, or a client no connection.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// No address could be connected to in time.
+    #[error("no member could be reached within {timeout:?} at {addresses}; the last attempt: {last}")]
+    NoMemberReached {
+        /// The addresses that were tried, separated by commas.
+        addresses: String,
+        /// [`ClientConfig::cluster_connect_timeout`](crate::ClientConfig::cluster_connect_timeout).
+        timeout: Duration,
+        /// Why the last attempt failed.
+        last: Box<ClientError>,
+    },
+    /// The configuration names no address.
+    #[error("no address to connect to; at least one host or host:port is expected")]
+    NoAddress,
+    /// One address could not be connected to.
+    #[error("connecting to {address}: {source}")]
+    Connect {
+        /// The address.
+        address: String,
+        /// What the operating system said.
+        source: Arc<std::io::Error>,
+    },
+    /// A member did not answer the connection attempt in time.
+    #[error("connecting to {address}: no answer within {timeout:?}")]
+    ConnectTimeout {
+        /// The address.
+        address: String,
+        /// [`ClientConfig::connect_timeout`](crate::ClientConfig::connect_timeout).
+        timeout: Duration,
+    },
+    /// A member refused the client.
+    #[error("{address} refused the client: {refusal}")]
+    Refused {
+        /// The member's address.
+        address: String,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// The member answered with an error.
+    #[error("{0}")]
+    Server(Box<ServerError>),
+    /// The connection was lost before the answer came. Whether the call was carried out is unknown.
+    #[error("{request}: the connection to {address} was lost before the answer came: {reason}")]
+    Disconnected {
+        /// The request.
+        request: MessageId,
+        /// The member's address.
+        address: Arc<str>,
+        /// Why the connection ended.
+        reason: Arc<str>,
+    },
+    /// There is no connection to any member at the moment.
+    #[error("{request}: not connected to any member at the moment")]
+    NotConnected {
+        /// The request.
+        request: MessageId,
+    },
+    /// The connection has as much to send, or as many calls in flight, as its limits allow.
+    #[error("{request}: the connection to {address} holds as many calls as its limits allow")]
+    Overloaded {
+        /// The request.
+        request: MessageId,
+        /// The member's address.
+        address: Arc<str>,
+    },
+    /// The call failed, was tried again, and went on failing.
+    #[error("{request}: given up after {timeout:?}; the last attempt: {last}")]
+    Timeout {
+        /// The request.
+        request: MessageId,
+        /// [`ClientConfig::invocation_timeout`](crate::ClientConfig::invocation_timeout).
+        timeout: Duration,
+        /// Why the last attempt failed.
+        last: Box<ClientError>,
+    },
+    /// A key or a value is larger than the client sends.
+    #[error("{request}: a key or value of {bytes} bytes; at most {limit} are expected")]
+    TooLarge {
+        /// The request.
+        request: MessageId,
+        /// Bytes of the key or value.
+        bytes: usize,
+        /// [`ClientLimits::value_bytes_max`](crate::ClientLimits::value_bytes_max).
+        limit: usize,
+    },
+    /// A key or value cannot be written, or one from the member not be read as the type asked for.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A message from the member cannot be read.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The client was shut down.
+    #[error("the client was shut down")]
+    Shutdown,
+    /// A call's result was asked for again after it had been handed over.
+    #[error("the result of this call was taken already")]
+    Taken,
+}
+
+/// Why a member refused a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The cluster has another name, or does not take these credentials.
+    #[error("the cluster has another name than the client's cluster_name, or does not know the credentials")]
+    Credentials,
+    /// Member and client write values differently.
+    #[error("it expects another version of the serialization format")]
+    SerializationVersion,
+    /// The client may not connect to this cluster.
+    #[error("the client is not allowed in this cluster")]
+    NotAllowed,
+    /// The member belongs to a cluster with another number of partitions than the one the client is connected to.
+    #[error("its cluster has {found} partitions, the client's has {expected}")]
+    PartitionCount {
+        /// Partitions of the cluster that the client is connected to.
+        expected: u32,
+        /// Partitions of this one.
+        found: i32,
+    },
+    /// A status of a later protocol version.
+    #[error("status {0}, which this version does not know")]
+    Other(u8),
+}
+
+/// An error that a member answered with, and its causes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{request}: {}{}", short(&self.class_name), self.message.as_deref().map(|m| format!(": {m}")).unwrap_or_default())]
+pub struct ServerError {
+    /// The request that it answers.
+    pub request: MessageId,
+    /// Hazelcast's error code, see [`code`].
+    pub code: i32,
+    /// The Java exception that stands for the error, with its package.
+    pub class_name: String,
+    /// What the member says about it.
+    pub message: Option<String>,
+    /// The causes, nearest first: class name and message.
+    pub causes: Vec<(String, Option<String>)>,
+}
+
+fn short(class_name: &str) -> &str {
+    class_name.rsplit('.').next().unwrap_or(class_name)
+}
+
+impl ServerError {
+    pub(crate) fn new(request: MessageId, message: &ErrorMessage<'_>) -> Self {
+        let mut holders = message.holders.iter();
+        let Some(first) = holders.next() else {
+            return Self {
+                request,
+                code: code::UNDEFINED,
+                class_name: "unknown error".to_owned(),
+                message: None,
+                causes: Vec::new(),
+            };
+        };
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        Self {
+            request,
+            code: first.code,
+            class_name: first.class_name.to_owned(),
+            message: owned(first.message),
+            causes: holders.map(|holder| (holder.class_name.to_owned(), owned(holder.message))).collect(),
+        }
+    }
+
+    /// Whether the same call may succeed when it is sent again, nothing having been changed by this attempt.
+    pub fn is_retryable(&self) -> bool {
+        use code::*;
+        matches!(
+            self.code,
+            CALLER_NOT_MEMBER
+                | HAZELCAST_INSTANCE_NOT_ACTIVE
+                | MEMBER_LEFT
+                | PARTITION_MIGRATING
+                | RETRYABLE_HAZELCAST
+                | RETRYABLE_IO
+                | TARGET_NOT_MEMBER
+                | WRONG_TARGET
+                | TARGET_NOT_REPLICA
+                | CANNOT_REPLICATE
+        )
+    }
+}
+
+/// Hazelcast's error codes that this client, or who uses it, tells apart.
+pub mod code {
+    #![allow(missing_docs, reason = "the names are Hazelcast's")]
+
+    pub const UNDEFINED: i32 = 0;
+    pub const CALLER_NOT_MEMBER: i32 = 8;
+    pub const HAZELCAST_INSTANCE_NOT_ACTIVE: i32 = 19;
+    pub const HAZELCAST_SERIALIZATION: i32 = 21;
+    pub const ILLEGAL_ARGUMENT: i32 = 23;
+    pub const ILLEGAL_MONITOR_STATE: i32 = 26;
+    pub const ILLEGAL_STATE: i32 = 27;
+    pub const MEMBER_LEFT: i32 = 33;
+    pub const NULL_POINTER: i32 = 37;
+    pub const OPERATION_TIMEOUT: i32 = 38;
+    pub const PARTITION_MIGRATING: i32 = 39;
+    pub const QUERY: i32 = 40;
+    pub const RETRYABLE_HAZELCAST: i32 = 46;
+    pub const RETRYABLE_IO: i32 = 47;
+    pub const SECURITY: i32 = 49;
+    pub const STALE_SEQUENCE: i32 = 51;
+    pub const TARGET_DISCONNECTED: i32 = 52;
+    pub const TARGET_NOT_MEMBER: i32 = 53;
+    pub const UNSUPPORTED_OPERATION: i32 = 61;
+    pub const WRONG_TARGET: i32 = 62;
+    pub const OUT_OF_MEMORY: i32 = 72;
+    pub const TARGET_NOT_REPLICA: i32 = 82;
+    pub const CANNOT_REPLICATE: i32 = 90;
+}
+
+impl ClientError {
+    /// The member's error code, if a member's error is what went wrong.
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            ClientError::Server(error) => Some(error.code),
+            _ => None,
+        }
+    }
+
+    /// Whether a call that failed so should be sent again; `repeatable` says that sending it twice does no harm.
+    pub(crate) fn is_retryable(&self, repeatable: bool) -> bool {
+        match self {
+            ClientError::NotConnected { .. } | ClientError::Overloaded { .. } => true,
+            ClientError::Disconnected { .. } => repeatable,
+            ClientError::Server(error) => {
+                error.is_retryable() || (error.code == code::TARGET_DISCONNECTED && repeatable)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether trying to connect again cannot help as long as the configuration stays as it is.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            ClientError::Refused {
+                refusal: Refusal::Credentials | Refusal::NotAllowed | Refusal::SerializationVersion,
+                ..
+            }
+        )
+    }
+}

@@ -1,0 +1,265 @@
+//! Listening to the changes of a map.
+
+use std::{
+    fmt, ops,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use filbert_data::{FromBlob, ToBlob};
+use filbert_wire::{CorrelationId, Message, MessageId, Request, table::map};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use crate::{
+    ClientError, Like, ListenerId, Map,
+    connection::EventHandler,
+    map::value,
+    registration::{self, Registration},
+};
+
+/// A set of kinds of changes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EntryKinds(i32);
+
+impl EntryKinds {
+    /// A key that was not there got a value.
+    pub const ADDED: Self = Self(1);
+    /// A key was removed.
+    pub const REMOVED: Self = Self(1 << 1);
+    /// A key got another value.
+    pub const UPDATED: Self = Self(1 << 2);
+    /// A key was removed to make room, or by `evict`.
+    pub const EVICTED: Self = Self(1 << 3);
+    /// An entry outlived its time.
+    pub const EXPIRED: Self = Self(1 << 4);
+    /// The whole map was evicted.
+    pub const ALL_EVICTED: Self = Self(1 << 5);
+    /// The whole map was cleared.
+    pub const ALL_CLEARED: Self = Self(1 << 6);
+    /// An entry was merged after a split of the cluster.
+    pub const MERGED: Self = Self(1 << 7);
+    /// An entry was loaded.
+    pub const LOADED: Self = Self(1 << 9);
+    /// All of them.
+    pub const ALL: Self = Self(0b10_1111_1111);
+
+    /// Whether all of `other` are among these.
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl ops::BitOr for EntryKinds {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl fmt::Debug for EntryKinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMES: [(EntryKinds, &str); 9] = [
+            (EntryKinds::ADDED, "ADDED"),
+            (EntryKinds::REMOVED, "REMOVED"),
+            (EntryKinds::UPDATED, "UPDATED"),
+            (EntryKinds::EVICTED, "EVICTED"),
+            (EntryKinds::EXPIRED, "EXPIRED"),
+            (EntryKinds::ALL_EVICTED, "ALL_EVICTED"),
+            (EntryKinds::ALL_CLEARED, "ALL_CLEARED"),
+            (EntryKinds::MERGED, "MERGED"),
+            (EntryKinds::LOADED, "LOADED"),
+        ];
+        let names: Vec<&str> = NAMES.iter().filter(|(kind, _)| self.contains(*kind)).map(|(_, name)| *name).collect();
+        write!(f, "EntryKinds({})", names.join(" | "))
+    }
+}
+
+/// A change of a map.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntryEvent<K, V> {
+    /// What happened; one kind.
+    pub kind: EntryKinds,
+    /// The key; none where the whole map changed.
+    pub key: Option<K>,
+    /// The new value, where there is one and values were asked for.
+    pub value: Option<V>,
+    /// The value before, where there is one and values were asked for.
+    pub old_value: Option<V>,
+    /// The member on which it happened.
+    pub member: Uuid,
+    /// How many entries were concerned, where the whole map changed.
+    pub affected: usize,
+}
+
+impl<K: FromBlob, V: FromBlob> EntryEvent<K, V> {
+    fn read(event: &Message<'_>) -> Result<Self, ClientError> {
+        // The event has the same fields whichever way the listener was registered, under different ids.
+        let (kind, key, new, old, member, affected) = if event.id() == map::add_entry_listener::ID.part(2) {
+            let it = event.decode::<map::add_entry_listener::EntryEvent<'_>>()?;
+            (it.event_type, it.key, it.value, it.old_value, it.uuid, it.number_of_affected_entries)
+        } else {
+            let it = event.decode::<map::add_entry_listener_to_key::EntryEvent<'_>>()?;
+            (it.event_type, it.key, it.value, it.old_value, it.uuid, it.number_of_affected_entries)
+        };
+        Ok(Self {
+            kind: EntryKinds(kind),
+            key: value(key)?,
+            value: value(new)?,
+            old_value: value(old)?,
+            member,
+            affected: usize::try_from(affected).unwrap_or(0),
+        })
+    }
+}
+
+/// Changes of a map as they come. Dropping it stops the listener.
+///
+/// It holds at most [`events_waiting_max`](crate::ClientLimits::events_waiting_max) events; what comes while it is full
+/// is counted and lost.
+pub struct EntryEvents<K: ToBlob + FromBlob, V: ToBlob + FromBlob> {
+    map: Map<K, V>,
+    id: ListenerId,
+    receiver: mpsc::Receiver<Result<EntryEvent<K, V>, ClientError>>,
+    lost: Arc<AtomicU64>,
+}
+
+impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> EntryEvents<K, V> {
+    /// The next change, once there is one; none when the client is shut down. An error stands for an event that could
+    /// not be read as `K` and `V`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no event.
+    pub async fn next(&mut self) -> Option<Result<EntryEvent<K, V>, ClientError>> {
+        self.receiver.recv().await
+    }
+
+    /// The listener's id.
+    pub fn id(&self) -> ListenerId {
+        self.id
+    }
+
+    /// How many events came while there was no room for them.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Stops listening and waits until the members have confirmed it.
+    pub async fn stop(self) {
+        registration::remove(&self.map.client.inner, self.id).await;
+    }
+}
+
+impl<K: ToBlob + FromBlob, V: ToBlob + FromBlob> Drop for EntryEvents<K, V> {
+    fn drop(&mut self) {
+        // The members are told at once; their answers are not waited for.
+        drop(registration::remove(&self.map.client.inner, self.id));
+    }
+}
+
+/// What a listener wants to hear of.
+pub struct Listening<'a, Q: ?Sized> {
+    /// The kinds of changes.
+    pub kinds: EntryKinds,
+    /// Only this key; none for all.
+    pub key: Option<&'a Q>,
+    /// Whether the events carry values.
+    pub include_value: bool,
+}
+
+impl<K: ToBlob + FromBlob + Send + 'static, V: ToBlob + FromBlob + Send + 'static> Map<K, V> {
+    /// Listens to all changes, with values.
+    ///
+    /// # Errors
+    ///
+    /// A member refuses the listener.
+    pub async fn listen(&self) -> Result<EntryEvents<K, V>, ClientError> {
+        self.listen_to(Listening::<K> { kinds: EntryKinds::ALL, key: None, include_value: true }).await
+    }
+
+    /// Listens to some changes.
+    ///
+    /// # Errors
+    ///
+    /// A member refuses the listener, or the key cannot be written.
+    pub async fn listen_to<Q: Like<K> + ?Sized>(
+        &self,
+        what: Listening<'_, Q>,
+    ) -> Result<EntryEvents<K, V>, ClientError> {
+        let (sender, receiver) = mpsc::channel(self.client.inner.config.limits.events_waiting_max.max(1));
+        let lost = Arc::new(AtomicU64::new(0));
+        let counter = lost.clone();
+        let handler = move |event| {
+            if sender.try_send(event).is_err() {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let id = self.add_listener(what, handler).await?;
+        Ok(EntryEvents { map: self.clone(), id, receiver, lost })
+    }
+
+    /// Calls `handler` with each change, on the task that reads the connection: it must not block, and what it takes in
+    /// time is taken from all calls. Events of one key come in the order of the changes.
+    ///
+    /// # Errors
+    ///
+    /// A member refuses the listener, or the key cannot be written.
+    pub async fn add_listener<Q: Like<K> + ?Sized>(
+        &self,
+        what: Listening<'_, Q>,
+        handler: impl Fn(Result<EntryEvent<K, V>, ClientError>) + Send + Sync + 'static,
+    ) -> Result<ListenerId, ClientError> {
+        let handler: EventHandler = Arc::new(move |event| handler(EntryEvent::read(event)));
+        let (request_id, request, decode) = self.encode_listener(&what)?;
+        let name = self.name.clone();
+        let removal = move |registration_id| {
+            let mut out = Vec::new();
+            map::remove_entry_listener::Request { name: &name, registration_id }.encode(CorrelationId(0), -1, &mut out);
+            out
+        };
+        let registration = Registration {
+            id: ListenerId(Uuid::new_v4()),
+            request_id,
+            request,
+            decode,
+            removal: Box::new(removal),
+            handler,
+            members: Default::default(),
+        };
+        registration::add(&self.client.inner, registration).await
+    }
+
+    #[allow(clippy::type_complexity, reason = "used in one place")]
+    fn encode_listener<Q: Like<K> + ?Sized>(
+        &self,
+        what: &Listening<'_, Q>,
+    ) -> Result<(MessageId, Vec<u8>, fn(&Message<'_>) -> Result<Uuid, ClientError>), ClientError> {
+        // Where the client is connected to all members, each reports what it owns; else one reports for all.
+        let local_only = self.client.inner.config.routing == crate::Routing::AllMembers;
+        let (name, include_value, listener_flags) = (&*self.name, what.include_value, what.kinds.0);
+        let mut out = Vec::new();
+        let Some(key) = what.key else {
+            map::add_entry_listener::Request { name, include_value, listener_flags, local_only }.encode(
+                CorrelationId(0),
+                -1,
+                &mut out,
+            );
+            return Ok((map::add_entry_listener::ID, out, |answer| {
+                Ok(answer.decode::<map::add_entry_listener::Response>()?.response)
+            }));
+        };
+        let key = &self.serialize(map::add_entry_listener_to_key::ID, key)?;
+        map::add_entry_listener_to_key::Request { name, key, include_value, listener_flags, local_only }.encode(
+            CorrelationId(0),
+            -1,
+            &mut out,
+        );
+        Ok((map::add_entry_listener_to_key::ID, out, |answer| {
+            Ok(answer.decode::<map::add_entry_listener_to_key::Response>()?.response)
+        }))
+    }
+}
