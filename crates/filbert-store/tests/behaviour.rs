@@ -466,3 +466,24 @@ fn new_settings_of_a_map_hold_for_later_puts() {
     store.forward(10);
     assert_eq!(store.keys(), ["old"]);
 }
+
+#[test]
+fn a_partition_and_what_it_answers_move_between_threads() {
+    fn check<T: Send>(_: &T) {}
+    let mut store = Store::new(MapSettings::default());
+    store.put("k", "v", PutMode::Set);
+    check(&store.partition);
+    let change = Change::Remove { key: b"k" };
+    let command = Command { map: store.map, now: store.now, caller: store.caller, change };
+    check(&store.partition.apply(&command, &mut NoObserver));
+}
+
+#[test]
+fn a_retried_lock_counts_once() {
+    let mut store = Store::new(MapSettings::default());
+    for _ in 0..3 {
+        assert_eq!(store.apply(Change::Lock { key: b"k", lease_ms: None, reference: 7 }), "true");
+    }
+    assert_eq!(store.apply(Change::Unlock { key: b"k", reference: 8 }), "done");
+    assert!(!store.is_locked("k"));
+}

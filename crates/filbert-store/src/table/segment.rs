@@ -42,26 +42,20 @@ impl Segment {
     /// The slot of the first record with the hash's tag that `is_it` accepts.
     #[inline]
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(&Record) -> bool) -> Option<u32> {
-        let mut candidates = self.tag_matches(tag(hash));
-        while candidates != 0 {
-            let slot = candidates.trailing_zeros();
-            if self.records.get(slot as usize).is_some_and(&is_it) {
-                return Some(slot);
+        let wanted = LOW_BITS * u64::from(tag(hash));
+        let (chunks, _) = self.tags.as_chunks::<8>();
+        for (chunk, base) in chunks.iter().zip((0..).step_by(8)) {
+            let mut candidates = zero_bytes(u64::from_le_bytes(*chunk) ^ wanted);
+            while candidates != 0 {
+                let slot = base + candidates.trailing_zeros() / 8;
+                // Slots beyond the records have old tags, but no record.
+                if self.records.get(slot as usize).is_some_and(&is_it) {
+                    return Some(slot);
+                }
+                candidates &= candidates - 1;
             }
-            candidates &= candidates - 1;
         }
         None
-    }
-
-    /// A bit per slot whose tag is `tag`; slots beyond the records may have one, too.
-    #[inline]
-    fn tag_matches(&self, tag: u8) -> u32 {
-        // Written so that the compiler compares all tags at once and packs the outcome.
-        let mut bits = 0u32;
-        for (slot, candidate) in self.tags.iter().enumerate() {
-            bits |= u32::from(*candidate == tag) << slot;
-        }
-        bits
     }
 
     /// Adds a record to a segment that is not full. Returns by how many slots the allocation grew.
@@ -121,6 +115,15 @@ impl Segment {
             self.push(u64::from(neighbour_tag), record);
         }
     }
+}
+
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+
+/// The high bit of each byte that is zero, and now and then of one above it that is not: a candidate too many.
+#[inline]
+fn zero_bytes(bytes: u64) -> u64 {
+    bytes.wrapping_sub(LOW_BITS) & !bytes & HIGH_BITS
 }
 
 /// The hash's last byte: independent of the first bits, which are the same all over a segment.
