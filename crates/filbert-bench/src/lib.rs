@@ -31,6 +31,7 @@ pub mod latency;
 pub mod load;
 pub mod process;
 pub mod requests;
+pub mod rust_client;
 pub mod server;
 pub mod session;
 

@@ -6,6 +6,7 @@ use crate::java::{Driver, JavaProject};
 use crate::load::{Limit, Load, Workload};
 use crate::process::UsagePerOperation;
 use crate::requests::ValueShape;
+use crate::rust_client::RustClient;
 use crate::server::{Server, find_filbert};
 
 use super::report::{Case, Must, Report, Sample, figure};
@@ -61,14 +62,20 @@ pub fn run(options: &Options) -> Result<Report> {
     let servers = start(options, size)?;
     report.notes.push(format!("first login after the start: {}", started(&servers.all)));
     let mut java_clients = servers.java_clients(options, size)?;
-    let native_steps = servers.all.len() * DEPTHS.len();
-    let java_steps = java_clients.len() * DEPTHS.len();
-    let bar = progress(u64::from(size.rounds) * (native_steps + java_steps) as u64);
+    let drivers = 2 * servers.all.len() + java_clients.len();
+    let bar = progress(u64::from(size.rounds) * (drivers * DEPTHS.len()) as u64);
     for round in 1..=size.rounds {
         for depth in DEPTHS {
             for server in &servers.all {
                 bar.set_message(format!("round {round}: native, depth {depth}, {}", server.target().name));
                 report.samples.push(native(server, depth, round, size, options.seed)?);
+                bar.inc(1);
+            }
+        }
+        for depth in DEPTHS {
+            for server in &servers.all {
+                bar.set_message(format!("round {round}: filbert-client, depth {depth}, {}", server.target().name));
+                report.samples.push(rust(server, depth, round, size, options.seed)?);
                 bar.inc(1);
             }
         }
@@ -166,6 +173,30 @@ fn native(server: &Server, depth: usize, round: u32, size: Size, seed: u64) -> R
     let passes = (size.seconds_min * warm.operations_per_second / calls as f64).ceil().clamp(1.0, 50.0) as u64;
     let report = load.run(calls, Limit::Operations(calls * passes))?;
     Ok(Sample::of("native", &case(depth), round, &report))
+}
+
+/// One measurement with our own client. It connects anew: its tasks run only while it is used, and a connection that
+/// rests for minutes would be given up.
+fn rust(server: &Server, depth: usize, round: u32, size: Size, seed: u64) -> Result<Sample> {
+    let seed = seed.wrapping_add(u64::from(round));
+    let client = RustClient::connect(server.target(), MAP, server.target().name != "echo")?;
+    let warm = client.gets(depth, (size.iterations / 20).max(1), CALLS_PER_ITERATION, ENTRIES, seed)?;
+    let per_iteration = warm.elapsed.as_secs_f64() / warm.calls as f64 * CALLS_PER_ITERATION as f64;
+    let passes = (size.seconds_min / per_iteration / size.iterations as f64).ceil().clamp(1.0, 50.0) as u64;
+    let before = server.usage()?;
+    let gets = client.gets(depth, size.iterations * passes, CALLS_PER_ITERATION, ENTRIES, seed)?;
+    let used = UsagePerOperation::between(&before, &server.usage()?, gets.calls);
+    Ok(Sample {
+        driver: "filbert-client".to_owned(),
+        case: case(depth),
+        target: server.target().name.clone(),
+        round,
+        operations: gets.calls,
+        seconds: gets.elapsed.as_secs_f64(),
+        latency: gets.latencies.map(|latencies| latencies.summary()),
+        server_cpu_us: Some(used.cpu_us()),
+        resident_bytes: Some(used.resident_bytes),
+    })
 }
 
 /// One measurement with the stock Java client.
