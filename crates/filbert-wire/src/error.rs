@@ -164,6 +164,11 @@ impl Fault {
         self
     }
 
+    /// What is wrong, without where.
+    pub fn problem(&self) -> Problem {
+        self.0.0
+    }
+
     /// The error for the whole message.
     #[cold]
     pub(crate) fn into_error(self, message: MessageId) -> WireError {

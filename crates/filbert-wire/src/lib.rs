@@ -38,6 +38,8 @@
 //!   that are there, never to a count that they claim.
 //! - A field added by a later protocol version than its message reads as its default where an older peer left it out;
 //!   bytes and frames which a newer peer added behind the known fields are skipped. Encoding writes every field.
+//! - A null where a value is required is an error, except that a null UUID reads as the nil UUID, since stock members
+//!   send such.
 //! - A decoded message borrows its text and its values from the buffer it was read from.
 //!
 //! # Where to start

@@ -8,7 +8,10 @@
 
 use std::fmt;
 
-use crate::{Family, Message, MessageId, WireError};
+use crate::{
+    CorrelationId, Family, Message, MessageId, Payload as _, WireError, encode, error_message::ErrorMessage,
+    sample::Source,
+};
 
 mod rows;
 
@@ -24,9 +27,10 @@ macro_rules! services {
         /// All services by id. A test checks the order, which [`find`] relies on.
         static SERVICES: &[&ServiceSpec] = &[$( &$module::SERVICE, )*];
 
-        /// Shows every message of the table to `visitor`, with code made for each: for tests.
+        /// Shows every message of the table to `visitor`, the error first, with code made for each: for tests.
         #[inline]
         pub fn visit_all<V: Visitor>(visitor: &mut V) {
+            visitor.visit::<ErrorMessage<'static>>();
             $( $module::visit_all(visitor); )*
         }
 
@@ -34,6 +38,7 @@ macro_rules! services {
         #[inline]
         pub fn visit<V: Visitor>(id: MessageId, visitor: &mut V) -> bool {
             let mut only = Only { id, visitor, found: false };
+            only.visit::<ErrorMessage<'static>>();
             $(
                 if $module::SERVICE.id == id.service() {
                     $module::visit_all(&mut only);
@@ -227,32 +232,62 @@ pub fn find(id: MessageId) -> Option<&'static MessageSpec> {
     messages.get(at).copied()
 }
 
-/// Reads any message by its id and gives its fields as text, for logs and tools. Code for every message is made
-/// where this is called; front doors decode by type.
+/// Reads any message by its id and appends it to `out` again, as this version of the protocol writes it: for tests,
+/// fuzzing and tools. Code for every message is made where this is called; front doors decode by type.
 ///
 /// # Errors
 ///
-/// [`WireError::UnknownMessage`], or what is wrong with a field.
+/// [`WireError::UnknownMessage`], or what is wrong with a field; nothing is appended then.
 #[inline]
-pub fn describe(message: &Message<'_>) -> Result<String, WireError> {
-    struct Describe<'m, 'a> {
+pub fn recode(message: &Message<'_>, out: &mut Vec<u8>) -> Result<(), WireError> {
+    struct Recode<'m, 'a, 'o> {
         message: &'m Message<'a>,
-        result: Result<String, WireError>,
+        out: &'o mut Vec<u8>,
+        result: Result<(), WireError>,
     }
 
-    impl Visitor for Describe<'_, '_> {
+    impl Visitor for Recode<'_, '_, '_> {
+        #[inline(never)]
         fn visit<F: Family>(&mut self) {
-            self.result = self.message.decode::<F::Of<'_>>().map(|fields| format!("{fields:?}"));
+            self.result = self.message.decode::<F::Of<'_>>().map(|payload| {
+                encode(&payload, self.message.correlation_id(), self.message.partition_id(), self.out);
+            });
         }
     }
 
-    let mut describe = Describe { message, result: Err(WireError::UnknownMessage(message.id())) };
-    if message.id() == MessageId::ERROR {
-        describe.visit::<crate::error_message::ErrorMessage<'static>>();
-    } else {
-        visit(message.id(), &mut describe);
+    let mut recode = Recode { message, out, result: Err(WireError::UnknownMessage(message.id())) };
+    visit(message.id(), &mut recode);
+    recode.result
+}
+
+/// Appends a message made of random bytes, the same for the same bytes; false when there is no message of this id.
+/// For tests, as [`recode`].
+#[inline]
+pub fn sample(id: MessageId, random: &[u8], correlation: CorrelationId, partition: i32, out: &mut Vec<u8>) -> bool {
+    struct Sample<'r, 'o> {
+        random: &'r [u8],
+        correlation: CorrelationId,
+        partition: i32,
+        out: &'o mut Vec<u8>,
     }
-    describe.result
+
+    impl Visitor for Sample<'_, '_> {
+        #[inline(never)]
+        fn visit<F: Family>(&mut self) {
+            let payload = F::Of::sample(&mut Source::new(self.random));
+            encode(&payload, self.correlation, self.partition, self.out);
+        }
+    }
+
+    visit(id, &mut Sample { random, correlation, partition, out })
+}
+
+/// The ids of all messages: the error, and every request, response and event.
+pub fn ids() -> impl Iterator<Item = MessageId> {
+    let of_spec = |spec: &'static MessageSpec| {
+        [spec.id, spec.id.part(1)].into_iter().chain(spec.events.iter().map(|event| event.id))
+    };
+    std::iter::once(MessageId::ERROR).chain(all().flat_map(of_spec))
 }
 
 /// Snake case shown as camel case.

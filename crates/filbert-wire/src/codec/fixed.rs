@@ -17,7 +17,7 @@ pub trait Fixed: Copy + Sized {
     ///
     /// # Errors
     ///
-    /// Too few are left, or they stand for a null.
+    /// [`Problem::Missing`] when too few are left.
     fn take(bytes: &mut &[u8]) -> Result<Self, Problem>;
 
     /// A valid value made of random bytes, for tests.
@@ -114,6 +114,8 @@ impl Fixed for Option<Uuid> {
     }
 }
 
+/// A null reads as the nil UUID even where a value is required: stock members send nulls there, for example the
+/// cluster's id in the answer to an authentication that failed.
 impl Fixed for Uuid {
     const BYTES: usize = 17;
 
@@ -124,7 +126,7 @@ impl Fixed for Uuid {
 
     #[inline]
     fn take(bytes: &mut &[u8]) -> Result<Self, Problem> {
-        <Option<Uuid> as Fixed>::take(bytes)?.ok_or(Problem::Null)
+        Ok(<Option<Uuid> as Fixed>::take(bytes)?.unwrap_or_default())
     }
 
     #[inline]
