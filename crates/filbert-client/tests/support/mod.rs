@@ -1,0 +1,307 @@
+//! A member made for tests: it speaks the protocol over a real socket, does what the test's script says, and remembers
+//! what it was asked.
+
+#![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "a test fails by panicking; not every test uses all")]
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::BytesMut;
+use filbert_client::{Backoff, ClientConfig};
+use filbert_wire::{
+    CorrelationId, Event, Limits, Message, MessageId, Response, Split, Splitter,
+    error_message::{ErrorHolder, ErrorMessage},
+    structure::{Address, MemberInfo, MemberVersion},
+    table::{client, map},
+};
+use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    task::AbortHandle,
+};
+use uuid::Uuid;
+
+pub(crate) const PARTITIONS: i32 = 7;
+
+/// What a member does with a request.
+pub(crate) enum Act {
+    /// What a member with an empty map would do.
+    Usual,
+    /// Sends these bytes.
+    Send(Vec<u8>),
+    /// Nothing: the client waits.
+    Wait,
+    /// Cuts the connection.
+    Cut,
+}
+
+/// A request as it came.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub(crate) id: MessageId,
+    pub(crate) partition: i32,
+    pub(crate) correlation: CorrelationId,
+    pub(crate) bytes: Vec<u8>,
+    /// Which connection it came on, from 0.
+    pub(crate) connection: usize,
+}
+
+type Script = Box<dyn FnMut(&Asked) -> Act + Send>;
+
+struct State {
+    script: Script,
+    asked: Vec<Asked>,
+    outputs: Vec<mpsc::UnboundedSender<Vec<u8>>>,
+    tasks: Vec<AbortHandle>,
+    view: Vec<(Uuid, u16)>,
+    owners: Vec<(Uuid, Vec<i32>)>,
+    views: Vec<(usize, CorrelationId)>,
+}
+
+pub(crate) struct FakeMember {
+    pub(crate) uuid: Uuid,
+    pub(crate) port: u16,
+    cluster: Uuid,
+    state: Arc<Mutex<State>>,
+    accepting: Arc<AtomicBool>,
+    acceptor: AbortHandle,
+}
+
+impl Drop for FakeMember {
+    fn drop(&mut self) {
+        self.acceptor.abort();
+        self.cut_all();
+    }
+}
+
+impl FakeMember {
+    pub(crate) async fn start(script: impl FnMut(&Asked) -> Act + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (uuid, cluster) = (Uuid::new_v4(), Uuid::from_u128(1));
+        let state = Arc::new(Mutex::new(State {
+            script: Box::new(script),
+            asked: Vec::new(),
+            outputs: Vec::new(),
+            tasks: Vec::new(),
+            view: vec![(uuid, port)],
+            owners: vec![(uuid, (0..PARTITIONS).collect())],
+            views: Vec::new(),
+        }));
+        let accepting = Arc::new(AtomicBool::new(true));
+        let (shared, may_accept) = (state.clone(), accepting.clone());
+        let acceptor = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                if !may_accept.load(Ordering::SeqCst) {
+                    continue;
+                }
+                stream.set_nodelay(true).unwrap();
+                let state = shared.clone();
+                let (sender, receiver) = mpsc::unbounded_channel();
+                let number = {
+                    let mut state = shared.lock();
+                    state.outputs.push(sender);
+                    state.outputs.len() - 1
+                };
+                let task = tokio::spawn(serve(stream, state, receiver, number, uuid, cluster, port));
+                shared.lock().tasks.push(task.abort_handle());
+            }
+        });
+        FakeMember { uuid, port, cluster, state, accepting, acceptor: acceptor.abort_handle() }
+    }
+
+    /// A member that answers everything as usual.
+    pub(crate) async fn usual() -> Self {
+        Self::start(|_| Act::Usual).await
+    }
+
+    /// How a client in a test connects: to this member, with short pauses.
+    pub(crate) fn config(&self) -> ClientConfig {
+        let quick = Backoff { initial: Duration::from_millis(1), max: Duration::from_millis(5), ..Backoff::default() };
+        ClientConfig {
+            addresses: vec![format!("127.0.0.1:{}", self.port)],
+            reconnect: quick,
+            retry: quick,
+            ..ClientConfig::default()
+        }
+    }
+
+    /// Changes what the member tells of its cluster, to new clients and to those that listen.
+    pub(crate) fn set_view(&self, members: &[&FakeMember], owners: Vec<(Uuid, Vec<i32>)>, version: i32) {
+        let mut state = self.state.lock();
+        state.view = members.iter().map(|member| (member.uuid, member.port)).collect();
+        state.owners = owners;
+        let addresses: Vec<_> = state.view.clone();
+        for (connection, correlation) in state.views.clone() {
+            let mut out = Vec::new();
+            let member_infos = addresses.iter().map(|(uuid, port)| member_info(*uuid, *port)).collect();
+            client::add_cluster_view_listener::MembersViewEvent { version, member_infos }.encode(
+                correlation,
+                -1,
+                &mut out,
+            );
+            client::add_cluster_view_listener::PartitionsViewEvent { version, partitions: state.owners.clone() }
+                .encode(correlation, -1, &mut out);
+            let _gone = state.outputs[connection].send(out);
+        }
+    }
+
+    pub(crate) fn set_script(&self, script: impl FnMut(&Asked) -> Act + Send + 'static) {
+        self.state.lock().script = Box::new(script);
+    }
+
+    /// Whether new connections are served; otherwise they are closed at once.
+    pub(crate) fn accept(&self, accept: bool) {
+        self.accepting.store(accept, Ordering::SeqCst);
+    }
+
+    /// Sends bytes on a connection by themselves.
+    pub(crate) fn send(&self, connection: usize, bytes: Vec<u8>) {
+        let _gone = self.state.lock().outputs[connection].send(bytes);
+    }
+
+    /// Cuts all connections.
+    pub(crate) fn cut_all(&self) {
+        self.state.lock().tasks.drain(..).for_each(|task| task.abort());
+    }
+
+    /// Requests with this id so far.
+    pub(crate) fn asked(&self, id: MessageId) -> Vec<Asked> {
+        self.state.lock().asked.iter().filter(|asked| asked.id == id).cloned().collect()
+    }
+
+    /// Waits until `count` requests with this id have come.
+    pub(crate) async fn wait_for(&self, id: MessageId, count: usize) -> Vec<Asked> {
+        eventually(|| self.asked(id).len() >= count).await;
+        self.asked(id)
+    }
+}
+
+/// Waits until a condition holds. Fails after a minute, far beyond what any of them takes.
+pub(crate) async fn eventually(mut condition: impl FnMut() -> bool) {
+    for _ in 0..30_000 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("the condition did not come true within a minute");
+}
+
+pub(crate) fn member_info(uuid: Uuid, port: u16) -> MemberInfo<'static> {
+    MemberInfo {
+        address: Address { host: "127.0.0.1", port: i32::from(port) },
+        uuid,
+        attributes: Vec::new(),
+        lite_member: false,
+        version: MemberVersion { major: 5, minor: 6, patch: 0 },
+        address_map: Vec::new(),
+    }
+}
+
+pub(crate) fn encode<R: Response>(asked: &Asked, response: &R) -> Vec<u8> {
+    let mut out = Vec::new();
+    response.encode(asked.correlation, &mut out);
+    out
+}
+
+pub(crate) fn error(asked: &Asked, code: i32, class_name: &'static str, message: &'static str) -> Act {
+    let holder = ErrorHolder { code, class_name, message: Some(message), stack_trace: Vec::new() };
+    Act::Send(encode(asked, &ErrorMessage { holders: vec![holder] }))
+}
+
+async fn serve(
+    mut stream: TcpStream,
+    state: Arc<Mutex<State>>,
+    mut output: mpsc::UnboundedReceiver<Vec<u8>>,
+    connection: usize,
+    uuid: Uuid,
+    cluster: Uuid,
+    port: u16,
+) {
+    let mut preamble = [0; 3];
+    stream.read_exact(&mut preamble).await.unwrap_or_default();
+    assert_eq!(preamble, filbert_wire::PREAMBLE);
+    let mut splitter = Splitter::new(Limits::default());
+    let mut buffer = BytesMut::new();
+    loop {
+        tokio::select! {
+            read = stream.read_buf(&mut buffer) => if read.unwrap_or(0) == 0 { return },
+            Some(bytes) = output.recv() => if stream.write_all(&bytes).await.is_err() { return },
+        }
+        while let Some(Split::Whole(length)) = splitter.split(&buffer).unwrap() {
+            let bytes = buffer.split_to(length).to_vec();
+            let message = Message::parse(&bytes).unwrap();
+            let asked = Asked {
+                id: message.id(),
+                partition: message.partition_id(),
+                correlation: message.correlation_id(),
+                bytes: bytes.clone(),
+                connection,
+            };
+            let answer = {
+                let mut state = state.lock();
+                state.asked.push(asked.clone());
+                if asked.id == client::add_cluster_view_listener::ID {
+                    state.views.push((connection, asked.correlation));
+                }
+                match (state.script)(&asked) {
+                    Act::Usual => usual(&asked, &state, uuid, cluster, port),
+                    Act::Send(bytes) => bytes,
+                    Act::Wait => continue,
+                    Act::Cut => return,
+                }
+            };
+            if stream.write_all(&answer).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn usual(asked: &Asked, state: &State, uuid: Uuid, cluster: Uuid, port: u16) -> Vec<u8> {
+    let message = Message::parse(&asked.bytes).unwrap();
+    match asked.id {
+        client::authentication::ID => {
+            let request = message.decode::<client::authentication::Request<'_>>().unwrap();
+            let response = client::authentication::Response {
+                status: u8::from(request.cluster_name != "dev"),
+                address: Some(Address { host: "127.0.0.1", port: i32::from(port) }),
+                member_uuid: Some(uuid),
+                serialization_version: 1,
+                server_hazelcast_version: "5.6.0",
+                partition_count: PARTITIONS,
+                cluster_id: cluster,
+                failover_supported: true,
+                tpc_ports: None,
+                tpc_token: None,
+                member_list_version: 1,
+                member_infos: state.view.iter().map(|(uuid, port)| member_info(*uuid, *port)).collect(),
+                partition_list_version: 1,
+                partitions: state.owners.clone(),
+                key_value_pairs: Vec::new(),
+            };
+            encode(asked, &response)
+        }
+        client::add_cluster_view_listener::ID => encode(asked, &client::add_cluster_view_listener::Response {}),
+        client::ping::ID => encode(asked, &client::ping::Response {}),
+        map::get::ID => encode(asked, &map::get::Response { response: None }),
+        map::set::ID => encode(asked, &map::set::Response {}),
+        map::lock::ID => encode(asked, &map::lock::Response {}),
+        map::unlock::ID => encode(asked, &map::unlock::Response {}),
+        map::size::ID => encode(asked, &map::size::Response { response: 0 }),
+        map::add_entry_listener::ID => encode(
+            asked,
+            &map::add_entry_listener::Response { response: Uuid::from_u128(asked.connection as u128 + 77) },
+        ),
+        map::remove_entry_listener::ID => encode(asked, &map::remove_entry_listener::Response { response: true }),
+        other => panic!("the test's member was asked for {other}"),
+    }
+}
