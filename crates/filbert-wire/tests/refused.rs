@@ -165,6 +165,21 @@ fn the_splitter_waits_for_the_last_byte() {
     assert_eq!(splitter.split(&whole), Ok(Some(Split::Whole(whole.len()))));
 }
 
+#[test]
+fn the_splitter_looks_at_each_frame_once() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes);
+    (0..1_000).for_each(|_| writer.frame(flags::UNFRAGMENTED, b"some content"));
+    writer.finish();
+    let mut splitter = Splitter::new(Limits::default());
+    let nearly = bytes.len() - 1;
+    assert_eq!(splitter.split(&bytes[..nearly]), Ok(None));
+    // Were the frames looked at again, these lengths would be refused.
+    let last_frame = bytes.len() - FRAME_HEADER_BYTES - 12;
+    bytes[FRAME_HEADER_BYTES + 12..last_frame].fill(0);
+    assert_eq!(splitter.split(&bytes), Ok(Some(Split::Whole(bytes.len()))));
+}
+
 /// The fragments of a get, each by itself, under the fragmentation id `id`.
 fn fragments(id: i64) -> Vec<Vec<u8>> {
     let mut bytes = Vec::new();
