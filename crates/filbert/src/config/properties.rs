@@ -1,0 +1,244 @@
+//! `properties` of the file: Hazelcast's that mean something here, and Filbert's own limits.
+//!
+//! Filbert's own begin with `filbert.` and can be given by a variable of the environment as well, which wins over the
+//! file: `filbert.lock.waiters.max` is `FILBERT_LOCK_WAITERS_MAX`.
+
+use std::time::Duration;
+
+use super::error::ConfigError;
+use super::member::{Draft, saturating};
+use super::setting::{Kind, Setting};
+use super::tree::quote;
+use super::variable_name;
+use super::walk::Environment;
+
+/// What the names of Filbert's own settings begin with.
+const OWN: &str = "filbert.";
+const INT_MAX: u64 = i32::MAX as u64;
+
+/// The properties.
+pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
+    Setting {
+        name: "hazelcast.partition.count",
+        kind: Kind::Whole {
+            min: 1,
+            max: 65_535,
+            get: |draft| draft.config.grid.partition_count.into(),
+            set: |draft, value| draft.config.grid.partition_count = u32::try_from(value).unwrap_or(u32::MAX),
+        },
+        unit: "partitions",
+        doc: "How many partitions the data is divided into; clients learn it when they connect.",
+    },
+    Setting {
+        name: "hazelcast.client.max.no.heartbeat.seconds",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| draft.config.door.heartbeat_timeout.as_secs(),
+            set: |draft, value| draft.config.door.heartbeat_timeout = Duration::from_secs(value),
+        },
+        unit: "seconds",
+        doc: "A client that is silent for this long is disconnected, and what it locked is freed.",
+    },
+    Setting {
+        name: "hazelcast.operation.call.timeout.millis",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| millis(draft.config.door.call_timeout),
+            set: |draft, value| draft.config.door.call_timeout = Duration::from_millis(value),
+        },
+        unit: "milliseconds",
+        doc: "How long a write waits for a locked key before it fails.",
+    },
+    Setting {
+        name: "hazelcast.socket.bind.any",
+        kind: Kind::Flag { get: |draft| draft.bind_any, set: |draft, value| draft.bind_any = value },
+        unit: "",
+        doc: "Whether to listen on every address of the machine (0.0.0.0).",
+    },
+    Setting {
+        name: "hazelcast.socket.server.bind.any",
+        kind: Kind::Flag { get: |draft| draft.bind_any, set: |draft, value| draft.bind_any = value },
+        unit: "",
+        doc: "The same as `hazelcast.socket.bind.any`.",
+    },
+    Setting {
+        name: "filbert.memory.max",
+        kind: Kind::Bytes {
+            get: |draft| draft.config.grid.memory_bytes_max.map(|bytes| bytes as u64),
+            set: |draft, value| draft.config.grid.memory_bytes_max = Some(saturating(value)),
+        },
+        unit: "",
+        doc: "Memory that all maps may take, keys, values and tables together; as `--memory-max`. A write beyond it \
+              fails with an error; reads and removals go on. No limit by default: only you know what else the machine \
+              runs.",
+    },
+    Setting {
+        name: "filbert.lock.waiters.max",
+        kind: Kind::Whole {
+            min: 0,
+            max: INT_MAX,
+            get: |draft| draft.config.grid.lock_waiters_max as u64,
+            set: |draft, value| draft.config.grid.lock_waiters_max = saturating(value),
+        },
+        unit: "calls",
+        doc: "Calls that may wait for locked keys at once; each holds its key and value in memory.",
+    },
+    Setting {
+        name: "filbert.objects.max",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| draft.config.grid.objects_max as u64,
+            set: |draft, value| draft.config.grid.objects_max = saturating(value),
+        },
+        unit: "objects",
+        doc: "Maps and other distributed objects; an empty one costs a few bytes in every partition.",
+    },
+    Setting {
+        name: "filbert.schemas.max",
+        kind: Kind::Whole {
+            min: 0,
+            max: INT_MAX,
+            get: |draft| draft.config.grid.schemas_max as u64,
+            set: |draft, value| draft.config.grid.schemas_max = saturating(value),
+        },
+        unit: "schemas",
+        doc: "Compact schemas kept for clients.",
+    },
+    Setting {
+        name: "filbert.schema.fields.max",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| draft.config.grid.schema_fields_max as u64,
+            set: |draft, value| draft.config.grid.schema_fields_max = saturating(value),
+        },
+        unit: "fields",
+        doc: "Fields of one Compact schema.",
+    },
+    Setting {
+        name: "filbert.listeners.max",
+        kind: Kind::Whole {
+            min: 0,
+            max: INT_MAX,
+            get: |draft| draft.config.grid.listeners_max as u64,
+            set: |draft, value| draft.config.grid.listeners_max = saturating(value),
+        },
+        unit: "listeners",
+        doc: "Listeners of all clients together; each change asks those of its map.",
+    },
+    Setting {
+        name: "filbert.client.statistics.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.config.grid.client_statistics_bytes_max as u64),
+            set: |draft, value| draft.config.grid.client_statistics_bytes_max = saturating(value),
+        },
+        unit: "",
+        doc: "The statistics text that one client may leave here; stock clients send a few thousand bytes.",
+    },
+    Setting {
+        name: "filbert.expiry.interval.max.millis",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| u64::try_from(draft.config.grid.expiry_interval_ms_max).unwrap_or(0),
+            set: |draft, value| draft.config.grid.expiry_interval_ms_max = i64::try_from(value).unwrap_or(i64::MAX),
+        },
+        unit: "milliseconds",
+        doc: "How long expired entries may stay in memory. Readers never see them.",
+    },
+    Setting {
+        name: "filbert.expiry.interval.min.millis",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| u64::try_from(draft.config.grid.expiry_interval_ms_min).unwrap_or(0),
+            set: |draft, value| draft.config.grid.expiry_interval_ms_min = i64::try_from(value).unwrap_or(i64::MAX),
+        },
+        unit: "milliseconds",
+        doc: "The shortest pause between two sweeps of expired entries, leases and lock waits.",
+    },
+    Setting {
+        name: "filbert.expiry.batch.max",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| draft.config.grid.expire_batch_max as u64,
+            set: |draft, value| draft.config.grid.expire_batch_max = saturating(value),
+        },
+        unit: "entries",
+        doc: "Entries that a sweep frees before it lets others at the partition.",
+    },
+    Setting {
+        name: "filbert.connections.max",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| draft.config.door.connections_max as u64,
+            set: |draft, value| draft.config.door.connections_max = saturating(value),
+        },
+        unit: "connections",
+        doc: "Connections of clients at once; one more is refused.",
+    },
+    Setting {
+        name: "filbert.message.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.config.door.message_bytes_max as u64),
+            set: |draft, value| draft.config.door.message_bytes_max = saturating(value),
+        },
+        unit: "",
+        doc: "The largest message that a client may send; a larger one ends its connection.",
+    },
+    Setting {
+        name: "filbert.write.buffer.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.config.door.write_buffer_bytes_max as u64),
+            set: |draft, value| draft.config.door.write_buffer_bytes_max = saturating(value),
+        },
+        unit: "",
+        doc: "Replies that may wait for a slow client; beyond it, no more of its requests are read.",
+    },
+    Setting {
+        name: "filbert.read.buffer",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.config.door.read_buffer_bytes as u64),
+            set: |draft, value| draft.config.door.read_buffer_bytes = saturating(value),
+        },
+        unit: "",
+        doc: "What is read from a connection at once.",
+    },
+    Setting {
+        name: "filbert.unauthenticated.timeout.millis",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| millis(draft.config.door.unauthenticated_timeout),
+            set: |draft, value| draft.config.door.unauthenticated_timeout = Duration::from_millis(value),
+        },
+        unit: "milliseconds",
+        doc: "How long a connection may take to authenticate.",
+    },
+];
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The variable of the environment that overrides a property, if one does.
+pub(crate) fn variable(property: &str) -> Option<String> {
+    property.starts_with(OWN).then(|| variable_name(property))
+}
+
+/// Overrides what the file says by what the environment says.
+pub(crate) fn override_from(environment: Environment<'_>, draft: &mut Draft) -> Result<(), ConfigError> {
+    for setting in PROPERTIES {
+        let Some(name) = variable(setting.name) else { continue };
+        let Some(text) = environment(&name) else { continue };
+        if let Err(expected) = setting.read_text(draft, text.trim()) {
+            return Err(ConfigError::Value { name, found: quote(&text), expected });
+        }
+    }
+    Ok(())
+}

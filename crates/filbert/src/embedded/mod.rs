@@ -1,0 +1,127 @@
+//! The embedded API: a member within a Rust program.
+
+mod asynchronous;
+mod core;
+mod door;
+mod error;
+mod events;
+mod iterate;
+mod lifetime;
+mod locks;
+mod map;
+mod owner;
+mod timer;
+mod view;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use filbert_grid::{Clock, Environment, Grid, SystemClock};
+use uuid::Uuid;
+
+pub use asynchronous::AsyncMap;
+pub use error::Error;
+pub use events::{EntryEvent, EventKind, Events, Listener, ListenerOptions};
+pub use iterate::Iter;
+pub use lifetime::Lifetime;
+pub use map::Map;
+pub use owner::LockOwner;
+pub use view::{EntryView, MapStatistics};
+
+use self::core::Core;
+use crate::Config;
+use door::OpenDoor;
+use events::Listeners;
+use timer::Timer;
+
+/// A running member. Dropping it shuts it down; maps that are still held then refuse operations.
+///
+/// ```
+/// use std::net::Ipv4Addr;
+/// use filbert::{Config, Filbert};
+///
+/// let config = Config::default().with_listener((Ipv4Addr::LOCALHOST, 0).into());
+/// let filbert = Filbert::start(config)?;
+/// println!("Hazelcast's clients can connect to {:?}", filbert.address());
+/// filbert.shutdown();
+/// # Ok::<(), filbert::Error>(())
+/// ```
+pub struct Filbert {
+    // Fields are dropped in this order: clients go first, then nothing is left for the timer to do.
+    door: Option<OpenDoor>,
+    grid: Arc<Grid>,
+    timer: Option<Timer>,
+    instance: Uuid,
+    listeners: Arc<Listeners>,
+}
+
+impl Filbert {
+    /// Starts a member. Without [`Config::with_listener`] it opens no socket.
+    ///
+    /// # Errors
+    /// A setting cannot be used, the address cannot be listened on, or the system gives no threads.
+    pub fn start(config: Config) -> Result<Filbert, Error> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        // A version 4 UUID comes from the system's random source; half of it is a seed.
+        let random_seed = Uuid::new_v4().as_u64_pair().1 ^ Uuid::new_v4().as_u64_pair().0;
+        let environment = Environment { clock: clock.clone(), random_seed };
+        let grid = Grid::new(config.grid, environment)?;
+        let timer = Timer::start(grid.clone(), clock)?;
+        let door =
+            config.serve_clients.then(|| OpenDoor::open(grid.clone(), config.door, config.threads)).transpose()?;
+        Ok(Filbert {
+            door,
+            grid,
+            timer: Some(timer),
+            instance: Uuid::new_v4(),
+            listeners: Arc::new(Listeners::new(config.listener_events_max)),
+        })
+    }
+
+    /// The map of this name, made on first use.
+    ///
+    /// # Errors
+    /// The member is shut down, has as many maps as its limit allows, or two patterns of its configuration fit the
+    /// name equally well.
+    pub fn map<K, V>(&self, name: &str) -> Result<Map<K, V>, Error> {
+        let core = Core {
+            map: self.grid.map(name)?,
+            grid: self.grid.clone(),
+            instance: self.instance,
+            listeners: self.listeners.clone(),
+        };
+        Ok(Map::new(core))
+    }
+
+    /// The address that Hazelcast's clients connect to, if the member serves any.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.door.as_ref().map(OpenDoor::address)
+    }
+
+    /// The member's services below the typed API: for front doors of your own.
+    pub fn grid(&self) -> &Arc<Grid> {
+        &self.grid
+    }
+
+    /// Ends the member: running invocations of clients are finished, clients are told, waiting operations fail. Blocks
+    /// until that is done.
+    pub fn shutdown(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Filbert {
+    fn drop(&mut self) {
+        self.door.take();
+        self.grid.shutdown();
+        self.listeners.close();
+        self.timer.take();
+    }
+}
+
+impl fmt::Debug for Filbert {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Filbert").field("address", &self.address()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,190 @@
+//! The command line: flags, their variables in the environment, and the help.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::builder::FalseyValueParser;
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+const EXAMPLES: &str = "\
+Examples:
+  filbert                                      serve clients of this machine on 127.0.0.1:5701
+  filbert --listen 0.0.0.0 --memory-max 4GiB   serve everyone, with at most 4 GiB of data
+  filbert --config hazelcast.yaml              use the configuration of a Hazelcast member
+  filbert --config hazelcast.xml --check-config --strict
+                                               tell whether everything in it is supported
+  filbert --listen 127.0.0.1:0                 take any free port, which the ready line tells
+
+Exit codes:
+  0  ended in order (SIGTERM or SIGINT), or the configuration is usable
+  1  failed while running
+  2  wrong command line
+  3  wrong or unreadable configuration
+  4  cannot listen on the address
+
+Every flag wins over its variable, and both win over the file. All settings: docs/reference/settings.md";
+
+/// In-memory data grid that Hazelcast's clients connect to unmodified
+#[derive(Debug, Parser)]
+#[command(name = "filbert", version, about, after_long_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    /// Configuration file: the hazelcast.yaml or hazelcast.xml of a Hazelcast member
+    ///
+    /// Without it, hazelcast.yaml, hazelcast.yml and hazelcast.xml are looked for in the working directory; without
+    /// those, everything has its default.
+    #[arg(short, long, value_name = "FILE", env = "FILBERT_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Address to serve clients on
+    ///
+    /// With a port, exactly that port is used, and 0 takes any free one. Without a port, the file's settings count:
+    /// 5701 and, when it is in use, the next ones. Without this flag only this machine can connect, unless the file
+    /// says otherwise.
+    #[arg(short, long, value_name = "ADDRESS[:PORT]", env = "FILBERT_LISTEN")]
+    pub(crate) listen: Option<Listen>,
+
+    /// Name of the cluster, which clients must know [default: dev]
+    #[arg(short = 'n', long, value_name = "NAME", env = "FILBERT_CLUSTER_NAME")]
+    pub(crate) cluster_name: Option<String>,
+
+    /// Memory that all maps may take, such as 512MiB or 4GiB [default: no limit]
+    ///
+    /// A write beyond it fails with an error; reads and removals go on.
+    #[arg(short, long, value_name = "SIZE", env = "FILBERT_MEMORY_MAX", value_parser = memory)]
+    pub(crate) memory_max: Option<usize>,
+
+    /// Threads that serve clients [default: one per CPU]
+    #[arg(short, long, value_name = "COUNT", env = "FILBERT_THREADS", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+
+    /// Refuse to start when the file asks for anything that is not supported
+    ///
+    /// Otherwise each such setting is listed by name and line.
+    #[arg(long, env = "FILBERT_STRICT", value_parser = FalseyValueParser::new())]
+    pub(crate) strict: bool,
+
+    /// Read the configuration, tell what is not supported, and exit
+    #[arg(long)]
+    pub(crate) check_config: bool,
+
+    /// What to log on standard error: a level (error, warn, info, debug), or levels by module
+    #[arg(long, value_name = "FILTER", env = "FILBERT_LOG", default_value = "info", value_parser = log_filter)]
+    pub(crate) log: String,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// Commands besides serving.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print the reference of all settings
+    #[command(hide = true)]
+    Settings {
+        /// As Markdown, which is the one form there is
+        #[arg(long, required = true)]
+        markdown: bool,
+    },
+}
+
+/// An address to listen on, its port optional.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Listen {
+    pub(crate) address: IpAddr,
+    pub(crate) port: Option<u16>,
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Listen, String> {
+        // The one host name that means the same on every machine.
+        let text = match text.strip_prefix("localhost") {
+            Some(rest) => format!("{}{rest}", Ipv4Addr::LOCALHOST),
+            None => text.to_owned(),
+        };
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Ok(Listen { address: address.ip(), port: Some(address.port()) });
+        }
+        let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(&text);
+        match bare.parse() {
+            Ok(address) => Ok(Listen { address, port: None }),
+            Err(_) => Err("expected an address such as 127.0.0.1:5701, 0.0.0.0 or [::1]:5701".to_owned()),
+        }
+    }
+}
+
+fn memory(text: &str) -> Result<usize, String> {
+    filbert::parse_bytes(text)
+        .and_then(|bytes| usize::try_from(bytes).ok())
+        .ok_or_else(|| "expected an amount of memory such as 512MiB or 4GiB".to_owned())
+}
+
+fn log_filter(text: &str) -> Result<String, String> {
+    EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+impl Args {
+    /// Sends what the member logs to standard error.
+    pub(crate) fn start_logging(&self) {
+        // The flag's parser has accepted the text already.
+        let filter = EnvFilter::try_new(&self.log).unwrap_or_default();
+        tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .with_target(false)
+            .init();
+    }
+}
+
+/// The flags for the reference of settings: flag, variable and explanation.
+pub(crate) fn flags(command: &clap::Command) -> Vec<(String, String, String)> {
+    command
+        .get_arguments()
+        .filter_map(|argument| {
+            let long = argument.get_long()?;
+            let takes_value = argument.get_action().takes_values();
+            let value = argument.get_value_names().and_then(|names| names.first()).filter(|_| takes_value);
+            let flag = value.map_or_else(|| format!("--{long}"), |value| format!("--{long} {value}"));
+            let variable = argument.get_env().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let help = argument.get_long_help().or_else(|| argument.get_help())?.to_string();
+            Some((flag, variable, help.split_whitespace().collect::<Vec<_>>().join(" ")))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Args, Listen};
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_declarations_hold_together() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn addresses_to_listen_on() {
+        let check = |text: &str, expect: Option<(&str, Option<u16>)>| {
+            let expect = expect.map(|(address, port)| Listen { address: address.parse().unwrap(), port });
+            assert_eq!(text.parse::<Listen>().ok(), expect, "{text:?}");
+        };
+        check("127.0.0.1:5701", Some(("127.0.0.1", Some(5701))));
+        check("127.0.0.1:0", Some(("127.0.0.1", Some(0))));
+        check("0.0.0.0", Some(("0.0.0.0", None)));
+        check("localhost", Some(("127.0.0.1", None)));
+        check("localhost:9", Some(("127.0.0.1", Some(9))));
+        check("[::1]:5701", Some(("::1", Some(5701))));
+        check("[::]", Some(("::", None)));
+        check("::1", Some(("::1", None)));
+        check("", None);
+        check(":5701", None);
+        check("5701", None);
+        check("example.org:5701", None);
+        check("127.0.0.1:99999", None);
+        check("localhostile", None);
+    }
+}

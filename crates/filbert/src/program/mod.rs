@@ -1,0 +1,50 @@
+//! From the command line to a serving member, and to its end.
+//!
+//! arguments ([`args`]) -> configuration ([`settings`]) -> member ([`serve`]) -> what a person is told ([`welcome`])
+
+mod args;
+mod failure;
+mod serve;
+mod settings;
+mod welcome;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Args, Command};
+use failure::Failure;
+
+/// Runs the program; the exit code tells what kind of failure ended it, as `--help` lists.
+pub(crate) fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let _ = writeln!(std::io::stderr(), "filbert: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(Command::Settings { markdown: _ }) = &args.command {
+        return write_out(&filbert::settings_markdown(&args::flags(&Args::command())));
+    }
+    args.start_logging();
+    let loaded = settings::load(args)?;
+    if args.check_config {
+        return write_out(&settings::report(&loaded));
+    }
+    settings::log_notices(&loaded);
+    serve::serve(loaded)
+}
+
+/// Writes to standard output. A reader that has gone (`filbert --check-config | head`) is no failure.
+fn write_out(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Output(error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,61 @@
+//! The member's life: start, ready, a signal, the end.
+
+use std::io;
+use std::net::SocketAddr;
+
+use filbert::Filbert;
+use filbert::config::Loaded;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::{info, warn};
+
+use super::failure::Failure;
+use super::{welcome, write_out};
+
+/// Serves until SIGTERM or SIGINT.
+pub(crate) fn serve(loaded: Loaded) -> Result<(), Failure> {
+    // The signals are taken over first: one that comes while the member starts must not kill it half-way.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(Failure::Signals)?;
+    let mut signals = {
+        let _inside = runtime.enter();
+        Signals::new().map_err(Failure::Signals)?
+    };
+    let welcome = welcome::Welcome::new(&loaded);
+    if let Some(name) = &loaded.config.instance_name {
+        info!("this member is {name}");
+    }
+    let filbert = Filbert::start(loaded.config).map_err(Failure::Start)?;
+    let addresses: Vec<SocketAddr> = filbert.address().into_iter().collect();
+    for address in &addresses {
+        write_out(&welcome.text(*address))?;
+    }
+    let name = runtime.block_on(signals.next());
+    info!("{name} received: running invocations are finished, then clients are told");
+    // Whoever asks twice does not want to wait.
+    std::thread::spawn(move || {
+        let name = runtime.block_on(signals.next());
+        warn!("{name} received again: ending at once");
+        std::process::exit(1);
+    });
+    filbert.shutdown();
+    info!("ended");
+    Ok(())
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Signals> {
+        Ok(Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for a signal and gives its name.
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The configuration of this run: the file, then the variables, then the flags.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use filbert::config::{Loaded, Loader, NoticeKind};
+use tracing::{info, warn};
+
+use super::args::Args;
+use super::failure::Failure;
+
+/// Reads the configuration that the command line asks for.
+pub(crate) fn load(args: &Args) -> Result<Loaded, Failure> {
+    let environment = |name: &str| std::env::var(name).ok();
+    let loader = Loader::new(&environment);
+    let read = match &args.config {
+        Some(path) => loader.file(path),
+        None => loader.search(Path::new(".")),
+    };
+    let mut loaded = read.map_err(Failure::Config)?;
+    apply_flags(args, &mut loaded);
+    if args.strict {
+        loaded.strict().map_err(Failure::Config)?;
+    }
+    loaded.check().map_err(Failure::Config)?;
+    Ok(loaded)
+}
+
+fn apply_flags(args: &Args, loaded: &mut Loaded) {
+    let config = &mut loaded.config;
+    if let Some(listen) = args.listen {
+        config.door.listen.set_ip(listen.address);
+        if let Some(port) = listen.port {
+            // Who names a port means that port.
+            config.door.listen.set_port(port);
+            config.door.port_auto_increment = false;
+        }
+    }
+    if let Some(name) = &args.cluster_name {
+        config.grid.cluster_name.clone_from(name);
+    }
+    if let Some(bytes) = args.memory_max {
+        config.grid.memory_bytes_max = Some(bytes);
+    }
+    if let Some(threads) = args.threads {
+        config.threads = Some(usize::from(threads));
+    }
+}
+
+/// Logs what the file says without an effect, one line each.
+pub(crate) fn log_notices(loaded: &Loaded) {
+    for notice in &loaded.notices {
+        match notice.kind {
+            NoticeKind::Unsupported => warn!("{}: {notice}", loaded.file),
+            NoticeKind::NotNeeded => info!("{}: {notice}", loaded.file),
+        }
+    }
+}
+
+/// What `--check-config` prints.
+pub(crate) fn report(loaded: &Loaded) -> String {
+    let mut text = String::new();
+    for notice in &loaded.notices {
+        let _ = writeln!(text, "{}: {notice}", loaded.file);
+    }
+    let _ = writeln!(text, "{}", summary(loaded));
+    text
+}
+
+/// One line about where the settings come from.
+pub(crate) fn summary(loaded: &Loaded) -> String {
+    if loaded.file.is_empty() {
+        return "no configuration file: every setting has its default unless a flag or a variable says otherwise"
+            .to_owned();
+    }
+    let unsupported = loaded.notices.iter().filter(|notice| notice.kind == NoticeKind::Unsupported).count();
+    match unsupported {
+        0 => format!("{}: everything in it is supported", loaded.file),
+        1 => format!("{}: usable; 1 setting is not supported", loaded.file),
+        count => format!("{}: usable; {count} settings are not supported", loaded.file),
+    }
+}

@@ -1,0 +1,67 @@
+//! What a person reads when the member serves: where, with which settings, and how to connect.
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use filbert::config::Loaded;
+
+use super::settings;
+
+/// What is known before the address is.
+pub(crate) struct Welcome {
+    cluster_name: String,
+    memory: String,
+    partitions: u32,
+    settings: String,
+}
+
+impl Welcome {
+    pub(crate) fn new(loaded: &Loaded) -> Welcome {
+        let grid = &loaded.config.grid;
+        let memory = grid.memory_bytes_max.map_or_else(
+            || "no memory limit".to_owned(),
+            |bytes| format!("at most {} of data", filbert::format_bytes(bytes as u64)),
+        );
+        Welcome {
+            cluster_name: grid.cluster_name.clone(),
+            memory,
+            partitions: grid.partition_count,
+            settings: settings::summary(loaded),
+        }
+    }
+
+    /// The text for standard output. Its last line begins with `ready:` and ends with the address, for programs to read.
+    pub(crate) fn text(&self, address: SocketAddr) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        let Welcome { cluster_name, memory, partitions, settings } = self;
+        let connect = reachable(address);
+        let mut text = format!(
+            "Filbert {version} serves Hazelcast clients on {address}: cluster {cluster_name:?}, {partitions} \
+             partitions, {memory}\n{settings}\n\n"
+        );
+        let _ = write!(
+            text,
+            "  Python   pip install hazelcast-python-client\n           \
+             client = hazelcast.HazelcastClient(cluster_name={cluster_name:?}, cluster_members=[\"{connect}\"])\n           \
+             client.get_map(\"greetings\").blocking().put(\"hello\", \"world\")\n\n  \
+             Java     var config = new ClientConfig().setClusterName({cluster_name:?});\n           \
+             config.getNetworkConfig().addAddress(\"{connect}\");\n           \
+             HazelcastClient.newHazelcastClient(config).getMap(\"greetings\").put(\"hello\", \"world\");\n\n"
+        );
+        if address.ip().is_loopback() {
+            text.push_str("Only this machine can connect; --listen 0.0.0.0 serves others. ");
+        }
+        text.push_str("Ctrl-C ends.\n");
+        let _ = writeln!(text, "ready: Hazelcast clients on {address}");
+        text
+    }
+}
+
+/// The address to connect to: a server that listens on every address is reached on this machine's own.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        ip if !ip.is_unspecified() => address,
+        IpAddr::V4(_) => (Ipv4Addr::LOCALHOST, address.port()).into(),
+        IpAddr::V6(_) => (Ipv6Addr::LOCALHOST, address.port()).into(),
+    }
+}
