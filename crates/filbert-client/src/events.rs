@@ -46,6 +46,10 @@ impl EntryKinds {
     /// All of them.
     pub const ALL: Self = Self(0b10_1111_1111);
 
+    pub(crate) fn from_bits(bits: i32) -> Self {
+        Self(bits)
+    }
+
     /// Whether all of `other` are among these.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0

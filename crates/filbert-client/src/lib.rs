@@ -66,7 +66,7 @@ pub use error::{ClientError, Refusal, ServerError, code};
 pub use events::{EntryEvent, EntryEvents, EntryKinds, Listening};
 pub use filbert_data::{Blob, FromBlob, Json, List, PartitionId, ToBlob};
 pub use iteration::Cursor;
-pub use journal::{JournalBounds, JournalPage};
+pub use journal::{JournalBounds, JournalEvent, JournalPage};
 pub use lock::LockGuard;
 pub use map::{EntryView, Expiry, Like, Map};
 pub use pipelining::Pipelining;
