@@ -1,0 +1,80 @@
+"""Starts and ends the member under test: the real program in a process of its own, on an ephemeral loopback port."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import threading
+import time
+
+SHARED = pathlib.Path(__file__).resolve().parent.parent / "shared"
+REAL_HAZELCAST = os.environ.get("FILBERT_E2E_TARGET") == "hazelcast"
+_READY = re.compile(r"127\.0\.0\.1:(\d+)")
+
+
+def _command():
+    command = os.environ.get("FILBERT_E2E_MEMBER")
+    if command is None:
+        raise RuntimeError("FILBERT_E2E_MEMBER is not set; run `cargo xtask e2e python`")
+    return json.loads(command)
+
+
+class Member:
+    """A running member; `stop` ends it, and so does leaving the `with` block."""
+
+    def __init__(self, port=0, config=SHARED / "member.yaml"):
+        arguments = ["--listen", f"127.0.0.1:{port}", "--config", str(config)]
+        self._process = subprocess.Popen(
+            _command() + arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self._lines = []
+        self._ready = threading.Event()
+        self.port = None
+        threading.Thread(target=self._read_output, daemon=True).start()
+        self._ready.wait(60)
+        if self.port is None:
+            self.stop()
+            raise RuntimeError("the member did not become ready: " + "".join(self._lines))
+
+    def _read_output(self):
+        for line in self._process.stdout:
+            self._lines.append(line)
+            found = _READY.search(line)
+            if found and self.port is None:
+                self.port = int(found.group(1))
+                self._ready.set()
+        self._ready.set()
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self.port}"
+
+    def stop(self):
+        """Ends the member as an operator does and returns its exit status."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        return self._process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def eventually(check, within_s=60.0):
+    """Waits until `check` returns something true and returns that; a generous limit turns a hang into a failure."""
+    deadline = time.monotonic() + within_s
+    while True:
+        value = check()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError("the condition did not come true")
+        time.sleep(0.02)
