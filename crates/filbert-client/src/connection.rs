@@ -112,7 +112,9 @@ impl Connection {
     /// that come under that id.
     pub(crate) fn send(&self, request: &mut [u8], handler: Option<EventHandler>) -> Result<SlotId, NotSent> {
         let mut shared = self.shared.lock();
-        let Some(stream) = shared.stream.clone() else { return Err(NotSent::Closed) };
+        if shared.stream.is_none() {
+            return Err(NotSent::Closed);
+        }
         let is_full = !shared.outbox.is_empty()
             && shared.outbox.len().saturating_add(request.len()) > self.limits.outbox_bytes_max;
         if is_full || shared.slots.waiting() >= self.limits.calls_in_flight_max {
@@ -129,7 +131,10 @@ impl Connection {
         }
         shared.sent += 1;
         // Errors show again in the writer, which closes the connection.
-        let written = if is_alone { stream.try_write(request).unwrap_or(0) } else { 0 };
+        let written = match &shared.stream {
+            Some(stream) if is_alone => stream.try_write(request).unwrap_or(0),
+            _ => 0,
+        };
         let rest = request.get(written..).unwrap_or_default();
         if !rest.is_empty() {
             let wake = shared.outbox.is_empty() && !shared.writing;

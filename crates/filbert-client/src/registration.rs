@@ -11,6 +11,7 @@ use crate::{
     connection::{Connection, ConnectionId, EventHandler},
     handshake::refuse_error,
     inner::Inner,
+    slots::SlotId,
 };
 
 /// Names a listener, to remove it by. The members know it under ids of their own.
@@ -28,18 +29,26 @@ pub(crate) struct Registration {
     /// The encoded request that removes a member's listener.
     pub(crate) removal: Box<dyn Fn(Uuid) -> Vec<u8> + Send + Sync>,
     pub(crate) handler: EventHandler,
-    /// Where it is registered, and under which ids.
-    pub(crate) members: Mutex<HashMap<ConnectionId, (CorrelationId, Uuid)>>,
+    pub(crate) members: Mutex<Members>,
+}
+
+/// Where a listener is registered.
+#[derive(Default)]
+pub(crate) struct Members {
+    /// Under which ids.
+    on: HashMap<ConnectionId, (CorrelationId, Uuid)>,
+    /// It was removed; a registration that was under way then is taken back.
+    is_removed: bool,
 }
 
 impl Registration {
     pub(crate) fn is_on(&self, connection: ConnectionId) -> bool {
-        self.members.lock().contains_key(&connection)
+        self.members.lock().on.contains_key(&connection)
     }
 
     /// The connection is gone, and the member's registration with it.
     pub(crate) fn forget(&self, connection: ConnectionId) {
-        self.members.lock().remove(&connection);
+        self.members.lock().on.remove(&connection);
     }
 
     /// Registers at one member.
@@ -53,8 +62,20 @@ impl Registration {
         let message = Message::parse(&answer)?;
         refuse_error(self.request_id, &message)?;
         let listener = (self.decode)(&message)?;
-        self.members.lock().insert(connection.id, (message.correlation_id(), listener));
+        let mut members = self.members.lock();
+        if members.is_removed {
+            drop(members);
+            self.take_back(connection, message.correlation_id(), listener);
+        } else {
+            members.on.insert(connection.id, (message.correlation_id(), listener));
+        }
         Ok(())
+    }
+
+    /// Asks a member to forget the listener. The answer comes to the returned place, if the connection still is.
+    fn take_back(&self, connection: &Connection, correlation: CorrelationId, listener: Uuid) -> Option<SlotId> {
+        connection.remove_handler(correlation);
+        connection.send(&mut (self.removal)(listener), None).ok()
     }
 }
 
@@ -92,13 +113,11 @@ pub(crate) fn remove(client: &Arc<Inner>, id: ListenerId) -> impl Future<Output 
         let mut cluster = client.cluster.lock();
         let registration = cluster.registrations.remove(&id.0);
         if let Some(registration) = &registration {
+            let mut members = registration.members.lock();
+            members.is_removed = true;
             for connection in cluster.connections.values() {
-                let Some((correlation, listener)) = registration.members.lock().remove(&connection.id) else {
-                    continue;
-                };
-                connection.remove_handler(correlation);
-                let mut request = (registration.removal)(listener);
-                if let Ok(slot) = connection.send(&mut request, None) {
+                let Some((correlation, listener)) = members.on.remove(&connection.id) else { continue };
+                if let Some(slot) = registration.take_back(connection, correlation, listener) {
                     removals.push((connection.clone(), slot));
                 }
             }

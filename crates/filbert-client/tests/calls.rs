@@ -229,3 +229,46 @@ async fn events_beyond_the_limit_are_counted_and_dropped() {
         assert_eq!(events.next().await.unwrap().unwrap().affected, affected);
     }
 }
+
+#[tokio::test]
+async fn a_listener_removed_while_a_member_registers_it_is_taken_back_there() {
+    let member = FakeMember::usual().await;
+    let client = Client::connect(member.config()).await.unwrap();
+    let events = client.map::<i32, i32>("m").listen().await.unwrap();
+    member.set_script(|asked| if asked.id == map::add_entry_listener::ID { Act::Wait } else { Act::Usual });
+    member.cut_all();
+    let again = member.wait_for(map::add_entry_listener::ID, 2).await[1].clone();
+    drop(events);
+    let response = map::add_entry_listener::Response { response: uuid::Uuid::from_u128(5) };
+    member.send(again.connection, encode(&again, &response));
+    let removed = member.wait_for(map::remove_entry_listener::ID, 1).await;
+    let removed = Message::parse(&removed[0].bytes).unwrap();
+    let removed = removed.decode::<map::remove_entry_listener::Request<'_>>().unwrap();
+    assert_eq!(removed.registration_id, uuid::Uuid::from_u128(5));
+}
+
+#[tokio::test]
+async fn a_listener_that_panics_costs_its_connection_and_not_the_client() {
+    use filbert_client::{EntryKinds, Listening};
+    use filbert_wire::Event;
+    let member = FakeMember::usual().await;
+    let client = Client::connect(member.config()).await.unwrap();
+    let map = client.map::<i32, i32>("m");
+    let what = Listening::<i32> { kinds: EntryKinds::ALL, key: None, include_value: false };
+    map.add_listener(what, |_| panic!("on purpose")).await.unwrap();
+    let asked = member.asked(map::add_entry_listener::ID)[0].clone();
+    let event = map::add_entry_listener::EntryEvent {
+        key: None,
+        value: None,
+        old_value: None,
+        merging_value: None,
+        event_type: 64,
+        uuid: member.uuid,
+        number_of_affected_entries: 1,
+    };
+    let mut out = Vec::new();
+    event.encode(asked.correlation, -1, &mut out);
+    member.send(asked.connection, out);
+    member.wait_for(map::add_entry_listener::ID, 2).await;
+    assert_eq!(map.get(&1).await.unwrap(), None);
+}
