@@ -1,1 +1,66 @@
-//! filbert-grid.
+//! One member's services over the store's partitions: maps, locks and those who wait for them, listeners, near-cache
+//! invalidation, eviction, expiry, clients, distributed objects, Compact schemas, and the one table of errors.
+//!
+//! This crate must not know wire protocols, sockets, files or an async runtime: front doors and the embedded API bring
+//! them. It is called from many threads; each call takes at most one partition's lock at a time.
+//!
+//! ```text
+//!  door or embedded API              Grid                                   filbert-store
+//!  ────────────────────              ────                                   ─────────────
+//!  grid.map(name) ────────────────►  Map (handle)
+//!  map.get(partition, key, read) ──► lock one cell ───────────────────────► Partition::get ──► read(value)
+//!  map.change(.., change, reply) ──► lock one cell ───────────────────────► Partition::apply ─► reply(..)
+//!                                      │ events                                  │
+//!       sinks of listeners ◄───────────┴─────── Tap (observer) ◄─────────────────┘
+//!       parked changes     ◄── key released ──┘
+//! ```
+//!
+//! # Invariants
+//!
+//! - A partition changes under its cell's lock only; sinks and replies are called under it, in order, and must neither
+//!   block nor call back into the grid.
+//! - A parked change's reply is called exactly once, whatever happens to the key, the client or the member.
+//! - What a client owned (locks, listeners, parked changes) is gone when its last connection is.
+//!
+//! Start reading at [`Grid`], then [`Map::change`].
+
+mod cell;
+mod clients;
+mod clock;
+mod config;
+mod errors;
+mod eviction;
+mod grid;
+mod invalidation;
+mod listeners;
+mod map;
+mod objects;
+mod patterns;
+mod random;
+mod schemas;
+mod shared;
+mod statistics;
+mod tap;
+mod waiters;
+
+pub use clients::{ClientConnection, ClientInfo, ClientView, Clients, ConnectionId};
+pub use clock::{Clock, SystemClock};
+pub use config::{
+    EventJournalConfig, EvictionConfig, GridConfig, InMemoryFormat, IndexConfig, IndexKind, MapConfig, MapConfigs,
+    MaxSizePolicy, NearCacheConfig, SIZE_UNLIMITED, eviction_policy_from_name, eviction_policy_name,
+};
+pub use errors::{ErrorFacts, ErrorKind, GridError};
+pub use grid::{Environment, Grid};
+pub use invalidation::{Invalidation, InvalidationMetadata, InvalidationSink};
+pub use listeners::{EntryEvent, EntrySink, EventKinds, ListenerId, ListenerSpec};
+pub use map::{JournalRead, Map, Refused};
+pub use objects::{MAP_SERVICE, ObjectEvent, ObjectEventKind, ObjectId, ObjectSink, Objects};
+pub use schemas::Schemas;
+pub use statistics::GridStatistics;
+pub use waiters::ParkedReply;
+
+pub use filbert_data::{Blob, PartitionId};
+pub use filbert_store::{
+    Caller, Change, Cursor, EntryView, EventKind, EvictionPolicy, Expiry, JournalEvent, LockState, MapStatistics,
+    Metadata, Millis, OwnedChange, PutMode, Reply, Value,
+};

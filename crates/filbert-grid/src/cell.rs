@@ -1,0 +1,51 @@
+//! A cell: one partition behind its lock, the changes that wait in it, and when it next needs attention.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use filbert_store::{Millis, Partition};
+use parking_lot::{Mutex, MutexGuard};
+use uuid::Uuid;
+
+use crate::waiters::Waiters;
+
+/// What the lock of a cell protects.
+pub(crate) struct CellState {
+    pub(crate) partition: Partition,
+    pub(crate) waiters: Waiters,
+}
+
+/// One partition of the member. Aligned so that two cells never share a cache line.
+#[repr(align(128))]
+pub(crate) struct Cell {
+    state: Mutex<CellState>,
+    /// The earliest moment at which the sweep may find something here; `i64::MAX` = nothing is due.
+    due_ms: AtomicI64,
+    /// By which near caches know that the partition's counting began anew.
+    pub(crate) uuid: Uuid,
+}
+
+impl Cell {
+    pub(crate) fn new(partition: Partition, uuid: Uuid) -> Self {
+        let state = CellState { partition, waiters: Waiters::default() };
+        Cell { state: Mutex::new(state), due_ms: AtomicI64::new(i64::MAX), uuid }
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, CellState> {
+        self.state.lock()
+    }
+
+    pub(crate) fn due(&self) -> Millis {
+        Millis(self.due_ms.load(Ordering::Acquire))
+    }
+
+    /// Notes a moment at which the sweep must come, if it is earlier than those known.
+    pub(crate) fn due_by(&self, moment: Millis) {
+        self.due_ms.fetch_min(moment.0, Ordering::AcqRel);
+    }
+
+    /// Forgets what was due. Called with the lock held, before looking at what is due now: later notes count again.
+    pub(crate) fn nothing_due(&self) {
+        self.due_ms.store(i64::MAX, Ordering::Release);
+    }
+}

@@ -1,0 +1,323 @@
+//! What can go wrong in a member, and the one table that says what each protocol calls it.
+//!
+//! A front door never chooses a code by itself: it has a [`GridError`] or an [`ErrorKind`] and looks up its
+//! [`ErrorFacts`]. The Hazelcast codes and class names are those that stock clients turn back into exceptions.
+
+use uuid::Uuid;
+
+/// An error of the grid. The text is for the person who reads it in an exception or a log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GridError {
+    /// The caller passed something that the operation does not take.
+    #[error("{0}")]
+    IllegalArgument(String),
+    /// A value that must be there is null.
+    #[error("{0}")]
+    NullArgument(String),
+    /// The member knows the operation and does not serve it.
+    #[error("{0}")]
+    UnsupportedOperation(String),
+    /// A setting cannot be used; the text names it, what was found and what was expected.
+    #[error("{0}")]
+    InvalidConfiguration(String),
+    /// Two name patterns fit a map's name equally well.
+    #[error("map name {name:?} matches the patterns {first:?} and {second:?} equally well, expected one best match")]
+    AmbiguousPattern {
+        /// The map's name.
+        name: String,
+        /// One of the patterns.
+        first: String,
+        /// The other one.
+        second: String,
+    },
+    /// The member is stopping and takes no more operations.
+    #[error("this member is shutting down and takes no more operations")]
+    NotActive,
+    /// The handle is of an object that was destroyed meanwhile; a new handle makes the object anew.
+    #[error("{service} object {name:?} was destroyed")]
+    Destroyed {
+        /// The object's service, for example `hz:impl:mapService`.
+        service: String,
+        /// The object's name.
+        name: String,
+    },
+    /// The deadline of a parked change passed while someone else held the key's lock.
+    #[error("timed out waiting for the lock of a key of map {map:?}")]
+    LockTimeout {
+        /// The map's name.
+        map: String,
+    },
+    /// The client that waited for a lock has gone.
+    #[error("client {client} disconnected while it waited for a lock")]
+    ClientGone {
+        /// The client's UUID.
+        client: Uuid,
+    },
+    /// A setting bounds how many of these the member keeps.
+    #[error("this member already has {limit} {what}, the most that {setting} allows")]
+    LimitReached {
+        /// What there are too many of, in plural.
+        what: &'static str,
+        /// The setting that bounds them.
+        setting: &'static str,
+        /// Its value.
+        limit: usize,
+    },
+    /// The change would take the member beyond its memory limit. Reads and removals go on.
+    #[error(
+        "not enough memory: {needed} more bytes needed, {used} of at most {max} bytes used; \
+         reads and removals still work, see memory_bytes_max"
+    )]
+    OutOfMemory {
+        /// Bytes that the change would add.
+        needed: usize,
+        /// Bytes in use.
+        used: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// An unlock by someone who does not hold the lock.
+    #[error("current thread is not owner of the lock: {}", owner_text(.owner))]
+    NotLockOwner {
+        /// Client and thread that hold the lock, if anyone does.
+        owner: Option<(Uuid, i64)>,
+    },
+    /// Another schema is stored under the same id.
+    #[error("schema {id} of type {type_name:?} differs from the schema of type {stored:?} stored under the same id")]
+    SchemaConflict {
+        /// The schema id.
+        id: i64,
+        /// The type name of the refused schema.
+        type_name: String,
+        /// The type name of the stored schema.
+        stored: String,
+    },
+    /// A read of the event journal asked for a sequence that the journal does not have.
+    #[error("sequence {requested} is not in the event journal, which has {oldest} to {newest}")]
+    StaleSequence {
+        /// The sequence asked for.
+        requested: i64,
+        /// The oldest sequence there is.
+        oldest: i64,
+        /// The newest sequence there is.
+        newest: i64,
+    },
+    /// Bytes of a key, value or schema cannot be read.
+    #[error("{0}")]
+    Serialization(String),
+    /// Wrong credentials or cluster name.
+    #[error("{0}")]
+    Authentication(String),
+    /// An invariant of the member is broken: a defect.
+    #[error("{0}")]
+    Internal(String),
+}
+
+fn owner_text(owner: &Option<(Uuid, i64)>) -> String {
+    match owner {
+        Some((client, thread)) => format!("it is held by client {client}, thread {thread}"),
+        None => "it is free".to_owned(),
+    }
+}
+
+/// The kinds of errors that a client can tell apart. Doors use kinds of their own (malformed message, wrong
+/// credentials) directly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// [`GridError::IllegalArgument`].
+    IllegalArgument,
+    /// [`GridError::NullArgument`].
+    NullArgument,
+    /// [`GridError::UnsupportedOperation`].
+    UnsupportedOperation,
+    /// [`GridError::InvalidConfiguration`] and [`GridError::AmbiguousPattern`].
+    InvalidConfiguration,
+    /// [`GridError::NotActive`].
+    NotActive,
+    /// [`GridError::Destroyed`].
+    Destroyed,
+    /// An operation did not finish in time, [`GridError::LockTimeout`] among them.
+    Timeout,
+    /// [`GridError::ClientGone`].
+    ClientGone,
+    /// [`GridError::LimitReached`].
+    LimitReached,
+    /// [`GridError::OutOfMemory`].
+    OutOfMemory,
+    /// [`GridError::NotLockOwner`].
+    NotLockOwner,
+    /// [`GridError::SchemaConflict`] and other requests that the present state does not allow.
+    IllegalState,
+    /// [`GridError::StaleSequence`].
+    StaleSequence,
+    /// [`GridError::Serialization`].
+    Serialization,
+    /// [`GridError::Authentication`].
+    Authentication,
+    /// The caller is known and may not do this.
+    AccessDenied,
+    /// A query cannot be understood or run.
+    Query,
+    /// A message is larger than the member takes.
+    MessageTooLarge,
+    /// The bytes of a message are not what its type demands.
+    MalformedMessage,
+    /// A text is not valid UTF-8.
+    InvalidText,
+    /// No such service, for example in a request to create an object.
+    UnknownService,
+    /// [`GridError::Internal`].
+    Internal,
+}
+
+/// What each protocol calls a kind of error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorFacts {
+    /// The same request may succeed when it is sent again as it is.
+    pub retryable: bool,
+    /// Error code of the Hazelcast client protocol.
+    pub hazelcast_code: i32,
+    /// Java class of the exception that Hazelcast raises.
+    pub java_class: &'static str,
+    /// SQLSTATE, five characters.
+    pub sqlstate: &'static str,
+    /// HTTP status.
+    pub http_status: u16,
+}
+
+const fn once(hazelcast_code: i32, java_class: &'static str, sqlstate: &'static str, http_status: u16) -> ErrorFacts {
+    ErrorFacts { retryable: false, hazelcast_code, java_class, sqlstate, http_status }
+}
+
+const fn again(hazelcast_code: i32, java_class: &'static str, sqlstate: &'static str, http_status: u16) -> ErrorFacts {
+    ErrorFacts { retryable: true, hazelcast_code, java_class, sqlstate, http_status }
+}
+
+impl ErrorKind {
+    /// Every kind, in the table's order.
+    pub const ALL: [ErrorKind; 22] = [
+        ErrorKind::IllegalArgument,
+        ErrorKind::NullArgument,
+        ErrorKind::UnsupportedOperation,
+        ErrorKind::InvalidConfiguration,
+        ErrorKind::NotActive,
+        ErrorKind::Destroyed,
+        ErrorKind::Timeout,
+        ErrorKind::ClientGone,
+        ErrorKind::LimitReached,
+        ErrorKind::OutOfMemory,
+        ErrorKind::NotLockOwner,
+        ErrorKind::IllegalState,
+        ErrorKind::StaleSequence,
+        ErrorKind::Serialization,
+        ErrorKind::Authentication,
+        ErrorKind::AccessDenied,
+        ErrorKind::Query,
+        ErrorKind::MessageTooLarge,
+        ErrorKind::MalformedMessage,
+        ErrorKind::InvalidText,
+        ErrorKind::UnknownService,
+        ErrorKind::Internal,
+    ];
+
+    /// The table: what each protocol calls this kind.
+    #[rustfmt::skip]
+    pub const fn facts(self) -> ErrorFacts {
+        match self {
+            ErrorKind::IllegalArgument => once(23, "java.lang.IllegalArgumentException", "22023", 400),
+            ErrorKind::NullArgument => once(37, "java.lang.NullPointerException", "22004", 400),
+            ErrorKind::UnsupportedOperation => once(61, "java.lang.UnsupportedOperationException", "0A000", 501),
+            ErrorKind::InvalidConfiguration => once(32, "com.hazelcast.config.InvalidConfigurationException", "F0000", 500),
+            ErrorKind::NotActive => again(19, "com.hazelcast.core.HazelcastInstanceNotActiveException", "57P03", 503),
+            ErrorKind::Destroyed => once(14, "com.hazelcast.spi.exception.DistributedObjectDestroyedException", "42P01", 404),
+            ErrorKind::Timeout => once(38, "com.hazelcast.core.OperationTimeoutException", "55P03", 504),
+            ErrorKind::ClientGone => once(52, "com.hazelcast.spi.exception.TargetDisconnectedException", "08006", 503),
+            ErrorKind::LimitReached => once(20, "com.hazelcast.core.HazelcastOverloadException", "53000", 429),
+            ErrorKind::OutOfMemory => once(74, "com.hazelcast.memory.NativeOutOfMemoryError", "53200", 507),
+            ErrorKind::NotLockOwner => once(26, "java.lang.IllegalMonitorStateException", "55000", 409),
+            ErrorKind::IllegalState => once(27, "java.lang.IllegalStateException", "55000", 409),
+            ErrorKind::StaleSequence => once(51, "com.hazelcast.ringbuffer.StaleSequenceException", "22023", 410),
+            ErrorKind::Serialization => once(21, "com.hazelcast.nio.serialization.HazelcastSerializationException", "22P03", 400),
+            ErrorKind::Authentication => once(3, "com.hazelcast.client.AuthenticationException", "28000", 401),
+            ErrorKind::AccessDenied => once(64, "java.security.AccessControlException", "42501", 403),
+            ErrorKind::Query => once(40, "com.hazelcast.query.QueryException", "42000", 400),
+            ErrorKind::MessageTooLarge => once(69, "com.hazelcast.client.impl.protocol.exception.MaxMessageSizeExceeded", "54000", 413),
+            ErrorKind::MalformedMessage => once(18, "com.hazelcast.core.HazelcastException", "08P01", 400),
+            ErrorKind::InvalidText => once(60, "java.io.UTFDataFormatException", "22021", 400),
+            ErrorKind::UnknownService => once(75, "com.hazelcast.spi.exception.ServiceNotFoundException", "42704", 404),
+            ErrorKind::Internal => once(18, "com.hazelcast.core.HazelcastException", "XX000", 500),
+        }
+    }
+}
+
+impl GridError {
+    /// The kind of this error: the key into the table.
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            GridError::IllegalArgument(_) => ErrorKind::IllegalArgument,
+            GridError::NullArgument(_) => ErrorKind::NullArgument,
+            GridError::UnsupportedOperation(_) => ErrorKind::UnsupportedOperation,
+            GridError::InvalidConfiguration(_) | GridError::AmbiguousPattern { .. } => ErrorKind::InvalidConfiguration,
+            GridError::NotActive => ErrorKind::NotActive,
+            GridError::Destroyed { .. } => ErrorKind::Destroyed,
+            GridError::LockTimeout { .. } => ErrorKind::Timeout,
+            GridError::ClientGone { .. } => ErrorKind::ClientGone,
+            GridError::LimitReached { .. } => ErrorKind::LimitReached,
+            GridError::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+            GridError::NotLockOwner { .. } => ErrorKind::NotLockOwner,
+            GridError::SchemaConflict { .. } => ErrorKind::IllegalState,
+            GridError::StaleSequence { .. } => ErrorKind::StaleSequence,
+            GridError::Serialization(_) => ErrorKind::Serialization,
+            GridError::Authentication(_) => ErrorKind::Authentication,
+            GridError::Internal(_) => ErrorKind::Internal,
+        }
+    }
+
+    /// What each protocol calls this error.
+    pub const fn facts(&self) -> ErrorFacts {
+        self.kind().facts()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_well_formed_facts() {
+        for kind in ErrorKind::ALL {
+            let facts = kind.facts();
+            assert!((1..=99).contains(&facts.hazelcast_code), "{kind:?}");
+            assert!(
+                facts.java_class.starts_with("java.") || facts.java_class.starts_with("com.hazelcast."),
+                "{kind:?}"
+            );
+            assert_eq!(facts.sqlstate.len(), 5, "{kind:?}");
+            assert!((400..600).contains(&facts.http_status), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn no_kind_stands_twice_in_the_list_of_all() {
+        for (index, kind) in ErrorKind::ALL.iter().enumerate() {
+            assert_eq!(ErrorKind::ALL.iter().position(|other| other == kind), Some(index));
+        }
+    }
+
+    #[test]
+    fn an_unlock_by_a_stranger_is_an_illegal_monitor_state() {
+        let error = GridError::NotLockOwner { owner: None };
+        assert_eq!(error.facts().hazelcast_code, 26);
+        assert_eq!(error.to_string(), "current thread is not owner of the lock: it is free");
+    }
+
+    #[test]
+    fn an_out_of_memory_error_names_the_numbers() {
+        let error = GridError::OutOfMemory { needed: 10, used: 95, max: 100 };
+        assert_eq!(
+            error.to_string(),
+            "not enough memory: 10 more bytes needed, 95 of at most 100 bytes used; \
+             reads and removals still work, see memory_bytes_max"
+        );
+    }
+}

@@ -1,0 +1,337 @@
+//! The member: its identity, its maps, and what runs beside requests (expiry, the end of clients, the end of itself).
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+
+use filbert_data::PartitionId;
+use filbert_store::{Change, JournalSettings, MapId, MapSettings, Millis, Partition, PartitionSettings};
+use parking_lot::RwLock;
+use uuid::Uuid;
+
+use crate::cell::Cell;
+use crate::clients::{ClientConnection, ClientInfo, Clients};
+use crate::clock::Clock;
+use crate::config::{GridConfig, MapConfig};
+use crate::errors::GridError;
+use crate::eviction;
+use crate::invalidation::InvalidationMetadata;
+use crate::map::{Map, MapCore};
+use crate::objects::{MAP_SERVICE, Objects};
+use crate::random::{SplitMix, UuidSource};
+use crate::schemas::Schemas;
+use crate::shared::{MapTable, Shared};
+use crate::statistics::GridStatistics;
+
+/// What a member takes from the world around it, so that tests can give it another one.
+#[derive(Clone)]
+pub struct Environment {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// What UUIDs, hash seeds and eviction's choices are made from. Take it from the system's randomness: who knows it
+    /// can make keys that collide.
+    pub random_seed: u64,
+}
+
+/// One member. Cheap to share; all methods can be called from any thread.
+pub struct Grid {
+    shared: Arc<Shared>,
+    cluster_id: Uuid,
+    objects: Objects,
+    schemas: Schemas,
+}
+
+impl fmt::Debug for Grid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grid").field("member", &self.shared.member).finish_non_exhaustive()
+    }
+}
+
+impl Grid {
+    /// Makes a member with empty partitions.
+    ///
+    /// # Errors
+    /// A setting cannot be used.
+    pub fn new(config: GridConfig, environment: Environment) -> Result<Arc<Grid>, GridError> {
+        config.validate()?;
+        let mut random = SplitMix::new(environment.random_seed);
+        let cluster_id = random.next_uuid();
+        let member = config.member_uuid.unwrap_or_else(|| random.next_uuid());
+        let hash_seed = random.next_u64();
+        let cells = (0..config.partition_count)
+            .map(|id| {
+                let settings = PartitionSettings { id: PartitionId(id), hash_seed, random_seed: random.next_u64() };
+                Cell::new(Partition::new(settings), random.next_uuid())
+            })
+            .collect();
+        let objects = Objects::new(config.objects_max);
+        let schemas = Schemas::new(config.schemas_max, config.schema_fields_max);
+        let clients = Clients::new(config.client_statistics_bytes_max);
+        let shared = Arc::new(Shared {
+            clock: environment.clock,
+            member,
+            cells,
+            maps: RwLock::new(MapTable::default()),
+            clients,
+            uuids: UuidSource::new(random),
+            active: AtomicBool::new(true),
+            memory_bytes: AtomicUsize::new(0),
+            waiters: AtomicUsize::new(0),
+            listeners: AtomicUsize::new(0),
+            next_sweep_ms: AtomicI64::new(i64::MAX),
+            on_due: RwLock::new(None),
+            config,
+        });
+        Ok(Arc::new(Grid { shared, cluster_id, objects, schemas }))
+    }
+
+    /// The name that clients must know.
+    pub fn cluster_name(&self) -> &str {
+        &self.shared.config.cluster_name
+    }
+
+    /// The cluster's UUID, another one after each start: clients see by it that their state here is gone.
+    pub fn cluster_id(&self) -> Uuid {
+        self.cluster_id
+    }
+
+    /// The member's UUID.
+    pub fn member_uuid(&self) -> Uuid {
+        self.shared.member
+    }
+
+    /// Number of partitions.
+    pub fn partition_count(&self) -> u32 {
+        self.shared.config.partition_count
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &GridConfig {
+        &self.shared.config
+    }
+
+    /// The time by the member's clock.
+    pub fn now(&self) -> Millis {
+        self.shared.now()
+    }
+
+    /// Distributed objects: their names, and who wants to hear of them.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// Compact schemas.
+    pub fn schemas(&self) -> &Schemas {
+        &self.schemas
+    }
+
+    /// Connected clients.
+    pub fn clients(&self) -> &Clients {
+        &self.shared.clients
+    }
+
+    /// Registers a connection of a client. What belongs to it goes when it is dropped.
+    pub fn connect(self: &Arc<Self>, info: ClientInfo) -> ClientConnection {
+        let id = self.shared.clients.add(info.clone());
+        ClientConnection::new(self.clone(), id, info.uuid)
+    }
+
+    /// A handle of a map, which is made, and announced as a distributed object, on first use.
+    ///
+    /// # Errors
+    /// The member is shutting down, has as many objects as the settings allow, or two patterns of the configuration fit
+    /// the name equally well.
+    pub fn map(&self, name: &str) -> Result<Arc<Map>, GridError> {
+        self.shared.check_active()?;
+        let handle = |core: &Arc<MapCore>| Arc::new(Map { core: core.clone(), shared: self.shared.clone() });
+        if let Some(core) = self.shared.maps.read().by_name.get(name) {
+            return Ok(handle(core));
+        }
+        let config = self.shared.config.maps.find(name)?.clone();
+        let core = {
+            let mut maps = self.shared.maps.write();
+            if let Some(core) = maps.by_name.get(name) {
+                return Ok(handle(core));
+            }
+            self.objects.reserve(MAP_SERVICE, name)?;
+            let id = MapId(maps.next_id);
+            maps.next_id += 1;
+            let settings = self.map_settings(&config);
+            let core = Arc::new(MapCore::new(id, name.to_owned(), config));
+            for cell in &self.shared.cells {
+                let mut state = cell.lock();
+                let before = state.partition.bytes();
+                state.partition.create_map(id, settings.clone());
+                self.shared.account(before, state.partition.bytes());
+            }
+            if eviction::applies(&core.config) && eviction::counts_bytes(core.config.eviction.max_size_policy) {
+                maps.counted.push(core.clone());
+            }
+            maps.by_name.insert(name.to_owned(), core.clone());
+            maps.by_id.insert(id, core.clone());
+            core
+        };
+        self.objects.announce_created(MAP_SERVICE, name, self.shared.member);
+        Ok(handle(&core))
+    }
+
+    fn map_settings(&self, config: &MapConfig) -> MapSettings {
+        let partitions = self.shared.config.partition_count.max(1);
+        MapSettings {
+            ttl_default_ms: i64::from(config.ttl_seconds) * 1_000,
+            max_idle_default_ms: i64::from(config.max_idle_seconds) * 1_000,
+            journal: config.event_journal.map(|journal| JournalSettings {
+                capacity: (journal.capacity / partitions).max(1) as usize,
+                ttl_ms: i64::from(journal.ttl_seconds) * 1_000,
+            }),
+            ..MapSettings::default()
+        }
+    }
+
+    /// The names of the maps, in order.
+    pub fn map_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.shared.maps.read().by_name.keys().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Drops a map with all that belongs to it; whether there was one. Handles of it refuse changes from now on.
+    pub fn destroy_map(&self, name: &str) -> bool {
+        let core = {
+            let mut maps = self.shared.maps.write();
+            let Some(core) = maps.by_name.remove(name) else { return false };
+            maps.by_id.remove(&core.id);
+            maps.counted.retain(|other| other.id != core.id);
+            core
+        };
+        core.destroyed.store(true, Ordering::Release);
+        for cell in &self.shared.cells {
+            let mut state = cell.lock();
+            let before = state.partition.bytes();
+            state.partition.destroy_map(core.id);
+            self.shared.account(before, state.partition.bytes());
+            for (_, waiter) in state.waiters.take_map(core.id) {
+                let destroyed = GridError::Destroyed { service: MAP_SERVICE.to_owned(), name: name.to_owned() };
+                self.shared.answer(waiter, Err(destroyed));
+            }
+        }
+        let listeners = core.listeners.clear() + core.near_caches.clear();
+        self.shared.listeners.fetch_sub(listeners, Ordering::AcqRel);
+        self.objects.destroy(MAP_SERVICE, name, self.shared.member);
+        true
+    }
+
+    /// Creates a distributed object by its service, as a client's proxy does.
+    ///
+    /// # Errors
+    /// As [`Grid::map`]; and objects of other services are not served.
+    pub fn create_object(&self, service: &str, name: &str) -> Result<(), GridError> {
+        if service == MAP_SERVICE {
+            return self.map(name).map(|_| ());
+        }
+        Err(GridError::UnsupportedOperation(format!(
+            "objects of the service {service:?} are not supported, expected {MAP_SERVICE:?} (object {name:?})"
+        )))
+    }
+
+    /// Destroys a distributed object; whether there was one.
+    pub fn destroy_object(&self, service: &str, name: &str) -> bool {
+        service == MAP_SERVICE && self.destroy_map(name)
+    }
+
+    /// Where near caches of these maps should stand. Maps that do not exist are left out.
+    pub fn invalidation_metadata<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> InvalidationMetadata {
+        let partition_uuids = self.shared.partitions().map(|(id, cell)| (id, cell.uuid)).collect();
+        let mut sequences = Vec::new();
+        for name in names {
+            let Some(core) = self.shared.maps.read().by_name.get(name).cloned() else { continue };
+            let of_partition = |(id, cell): (PartitionId, &Cell)| {
+                let sequence = cell.lock().partition.sequence(core.id);
+                (sequence > 0).then(|| (id, i64::try_from(sequence).unwrap_or(i64::MAX)))
+            };
+            sequences.push((name.to_owned(), self.shared.partitions().filter_map(of_partition).collect()));
+        }
+        InvalidationMetadata { sequences, partition_uuids }
+    }
+
+    /// Removes a listener of any map; whether there was one.
+    pub fn remove_map_listener(&self, map: &str, id: crate::ListenerId) -> bool {
+        let core = self.shared.maps.read().by_name.get(map).cloned();
+        core.is_some_and(|core| Map { core, shared: self.shared.clone() }.remove_listener(id))
+    }
+
+    /// One sweep: frees what has expired, ends leases, answers those who waited too long. Returns when to come next.
+    pub fn run_expiry(&self) -> Millis {
+        let shared = &*self.shared;
+        let now = shared.now();
+        let config = &shared.config;
+        shared.next_sweep_ms.store(now.plus(config.expiry_interval_ms_max).0, Ordering::Release);
+        for cell in &shared.cells {
+            if cell.due() <= now {
+                self.sweep(cell, now);
+            }
+        }
+        let next = shared.cells.iter().map(Cell::due).min().unwrap_or(Millis::MAX);
+        let earliest = now.plus(config.expiry_interval_ms_min);
+        let next = next.max(earliest).min(now.plus(config.expiry_interval_ms_max));
+        // What became due while the sweep ran was noted and called for by those who noted it.
+        shared.next_sweep_ms.fetch_min(next.0, Ordering::AcqRel);
+        next
+    }
+
+    fn sweep(&self, cell: &Cell, now: Millis) {
+        let shared = &*self.shared;
+        let limit = shared.config.expire_batch_max;
+        loop {
+            let mut state = cell.lock();
+            cell.nothing_due();
+            shared.apply_to_all(cell, &mut state, now, Change::Expire { limit });
+            for (map, waiter) in state.waiters.take_late(now) {
+                let name = shared.map_by_id(map).map_or_else(String::new, |map| map.name.clone());
+                shared.answer(waiter, Err(GridError::LockTimeout { map: name }));
+            }
+            let expiry = state.partition.next_expiry().unwrap_or(Millis::MAX);
+            cell.due_by(expiry.min(state.waiters.first_deadline().unwrap_or(Millis::MAX)));
+            if expiry > now {
+                return;
+            }
+            // More has expired than one batch may free: others get at the partition in between.
+        }
+    }
+
+    /// Has `callback` called, with the moment, when something falls due before the time that the last
+    /// [`Grid::run_expiry`] returned. It must not block nor call back into the grid.
+    pub fn on_due(&self, callback: impl Fn(Millis) + Send + Sync + 'static) {
+        *self.shared.on_due.write() = Some(Box::new(callback));
+    }
+
+    /// Figures of the whole member.
+    pub fn statistics(&self) -> GridStatistics {
+        GridStatistics {
+            memory_bytes: self.shared.memory_bytes.load(Ordering::Relaxed),
+            memory_bytes_max: self.shared.config.memory_bytes_max,
+            maps: self.shared.maps.read().by_name.len(),
+            objects: self.objects.len(),
+            clients: self.shared.clients.client_count(),
+            connections: self.shared.clients.connection_count(),
+            parked_changes: self.shared.waiters.load(Ordering::Relaxed),
+            listeners: self.shared.listeners.load(Ordering::Relaxed) + self.objects.listener_count(),
+            schemas: self.schemas.len(),
+        }
+    }
+
+    /// Whether the member takes operations.
+    pub fn is_active(&self) -> bool {
+        self.shared.active.load(Ordering::Acquire)
+    }
+
+    /// Takes no more operations from now on, and answers those that wait.
+    pub fn shutdown(&self) {
+        self.shared.active.store(false, Ordering::Release);
+        self.shared.dismiss_all();
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}

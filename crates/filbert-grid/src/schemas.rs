@@ -1,0 +1,71 @@
+//! Compact schemas that clients have announced: bounded, and never changed once they are there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use filbert_data::compact::{Schema, SchemaId};
+use parking_lot::RwLock;
+
+use crate::errors::GridError;
+
+/// The schemas of the member.
+pub struct Schemas {
+    by_id: RwLock<HashMap<SchemaId, Arc<Schema>>>,
+    schemas_max: usize,
+    fields_max: usize,
+}
+
+impl Schemas {
+    pub(crate) fn new(schemas_max: usize, fields_max: usize) -> Self {
+        Schemas { by_id: RwLock::default(), schemas_max, fields_max }
+    }
+
+    /// Keeps a schema; one that is there already changes nothing.
+    ///
+    /// # Errors
+    /// Another schema has the same fingerprint, it has too many fields, or there are too many schemas.
+    pub fn put(&self, schema: Schema) -> Result<SchemaId, GridError> {
+        if schema.fields().len() > self.fields_max {
+            let limit = self.fields_max;
+            return Err(GridError::LimitReached { what: "fields in one schema", setting: "schema_fields_max", limit });
+        }
+        let id = schema.fingerprint();
+        let mut schemas = self.by_id.write();
+        if let Some(stored) = schemas.get(&id) {
+            if **stored == schema {
+                return Ok(id);
+            }
+            return Err(GridError::SchemaConflict {
+                id: id.0,
+                type_name: schema.type_name().to_owned(),
+                stored: stored.type_name().to_owned(),
+            });
+        }
+        if schemas.len() >= self.schemas_max {
+            let limit = self.schemas_max;
+            return Err(GridError::LimitReached { what: "Compact schemas", setting: "schemas_max", limit });
+        }
+        schemas.insert(id, Arc::new(schema));
+        Ok(id)
+    }
+
+    /// The schema of an id, if a client has announced it.
+    pub fn get(&self, id: SchemaId) -> Option<Arc<Schema>> {
+        self.by_id.read().get(&id).cloned()
+    }
+
+    /// All schemas, in no order.
+    pub fn all(&self) -> Vec<Arc<Schema>> {
+        self.by_id.read().values().cloned().collect()
+    }
+
+    /// Number of schemas.
+    pub fn len(&self) -> usize {
+        self.by_id.read().len()
+    }
+
+    /// Whether there is no schema.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,249 @@
+//! What the grid and its map handles share: the cells, the clock, the accounts, the tables of maps.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+
+use filbert_data::PartitionId;
+use filbert_store::{Caller, Change, Command, EventKind, MapId, Millis, Reply};
+use parking_lot::RwLock;
+use uuid::Uuid;
+
+use crate::cell::{Cell, CellState};
+use crate::clients::Clients;
+use crate::clock::Clock;
+use crate::config::GridConfig;
+use crate::errors::GridError;
+use crate::map::MapCore;
+use crate::random::UuidSource;
+use crate::tap::{Freed, Tap};
+use crate::waiters::Waiter;
+
+/// The maps of a member, by name and by number.
+#[derive(Default)]
+pub(crate) struct MapTable {
+    pub(crate) by_name: HashMap<String, Arc<MapCore>>,
+    pub(crate) by_id: HashMap<MapId, Arc<MapCore>>,
+    pub(crate) next_id: u32,
+    /// Those among them whose bytes are counted, for eviction.
+    pub(crate) counted: Vec<Arc<MapCore>>,
+}
+
+/// Called when something falls due earlier than the last sweep announced.
+pub(crate) type DueCallback = Box<dyn Fn(Millis) + Send + Sync>;
+
+/// The member below its services.
+pub(crate) struct Shared {
+    pub(crate) config: GridConfig,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) member: Uuid,
+    pub(crate) cells: Box<[Cell]>,
+    pub(crate) maps: RwLock<MapTable>,
+    pub(crate) clients: Clients,
+    pub(crate) uuids: UuidSource,
+    pub(crate) active: AtomicBool,
+    /// Bytes that the partitions own together.
+    pub(crate) memory_bytes: AtomicUsize,
+    pub(crate) waiters: AtomicUsize,
+    pub(crate) listeners: AtomicUsize,
+    /// When the next sweep is announced for.
+    pub(crate) next_sweep_ms: AtomicI64,
+    pub(crate) on_due: RwLock<Option<DueCallback>>,
+}
+
+impl Shared {
+    #[inline]
+    pub(crate) fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    /// The cell of a partition.
+    ///
+    /// # Panics
+    /// There is no such partition: doors check the numbers that clients send.
+    #[inline]
+    #[allow(clippy::indexing_slicing, reason = "a wrong partition would hide entries from everyone else")]
+    pub(crate) fn cell(&self, partition: PartitionId) -> &Cell {
+        &self.cells[partition.0 as usize]
+    }
+
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = (PartitionId, &Cell)> {
+        (0u32..).map(PartitionId).zip(self.cells.iter())
+    }
+
+    #[inline]
+    pub(crate) fn check_active(&self) -> Result<(), GridError> {
+        if self.active.load(Ordering::Acquire) { Ok(()) } else { Err(GridError::NotActive) }
+    }
+
+    pub(crate) fn map_by_id(&self, id: MapId) -> Option<Arc<MapCore>> {
+        self.maps.read().by_id.get(&id).cloned()
+    }
+
+    /// Takes the place of one more listener.
+    pub(crate) fn reserve_listener(&self) -> Result<(), GridError> {
+        reserve(&self.listeners, self.config.listeners_max, "listeners", "listeners_max")
+    }
+
+    pub(crate) fn reserve_waiter(&self) -> Result<(), GridError> {
+        reserve(&self.waiters, self.config.lock_waiters_max, "changes waiting for locked keys", "lock_waiters_max")
+    }
+
+    /// Keeps the account of bytes right after a partition changed.
+    #[inline]
+    pub(crate) fn account(&self, before: usize, after: usize) {
+        // Wraps round for a shrinking partition, as the counter does.
+        self.memory_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+    }
+
+    /// Notes when the sweep must come for a cell, and calls for it if it would come too late.
+    pub(crate) fn due_by(&self, cell: &Cell, moment: Millis) {
+        cell.due_by(moment);
+        if moment.0 < self.next_sweep_ms.fetch_min(moment.0, Ordering::AcqRel)
+            && let Some(callback) = &*self.on_due.read()
+        {
+            callback(moment);
+        }
+    }
+
+    /// Applies a change that one map asked for, tells its listeners, and lets those run who waited for keys that it
+    /// freed. `reply` sees the answer before any of them runs.
+    #[inline]
+    pub(crate) fn apply<R>(
+        &self,
+        cell: &Cell,
+        state: &mut CellState,
+        map: &MapCore,
+        command: &Command<'_>,
+        reply: impl FnOnce(Reply<'_>) -> R,
+    ) -> R {
+        let before = state.partition.bytes();
+        let mut tap = Tap::new(self, cell, Some(map));
+        let result = reply(state.partition.apply(command, &mut tap));
+        let freed = tap.into_freed();
+        let after = state.partition.bytes();
+        if before != after {
+            self.account(before, after);
+            map.account(before, after);
+        }
+        if !freed.is_empty() {
+            self.run_freed(cell, state, freed);
+        }
+        result
+    }
+
+    /// Applies a change of all maps of a partition.
+    pub(crate) fn apply_to_all(&self, cell: &Cell, state: &mut CellState, now: Millis, change: Change<'_>) -> usize {
+        let before = state.partition.bytes();
+        let counted = self.maps.read().counted.clone();
+        let of_map = |state: &CellState, map: &MapCore| state.partition.statistics(map.id).bytes_owned;
+        let counted: Vec<_> = counted.into_iter().map(|map| (of_map(state, &map), map)).collect();
+        let mut tap = Tap::new(self, cell, None);
+        let command = Command { map: MapId(0), now, caller: self.itself(), change };
+        let count = match state.partition.apply(&command, &mut tap) {
+            Reply::Count(count) => count,
+            _ => 0,
+        };
+        let freed = tap.into_freed();
+        self.account(before, state.partition.bytes());
+        for (before, map) in counted {
+            map.account(before, of_map(state, &map));
+        }
+        self.run_freed(cell, state, freed);
+        count
+    }
+
+    /// The caller of what the member does by itself.
+    pub(crate) fn itself(&self) -> Caller {
+        Caller { client: self.member, thread: 0 }
+    }
+
+    /// Lets those run who wait for keys that are free now.
+    pub(crate) fn run_freed(&self, cell: &Cell, state: &mut CellState, freed: Freed) {
+        let mut keys = freed;
+        while let Some((map, key)) = keys.pop() {
+            while let Some(waiter) = state.waiters.pop_front(map, &key) {
+                let Some(core) = self.map_by_id(map) else {
+                    self.answer(waiter, Err(GridError::NotActive));
+                    continue;
+                };
+                match self.run_waiter(cell, state, &core, waiter) {
+                    Ok(more) => keys.extend(more),
+                    Err(waiter) => {
+                        state.waiters.push_front(map, &key, *waiter);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Applies a parked change and answers it; gives it back if its key is locked again.
+    fn run_waiter(
+        &self,
+        cell: &Cell,
+        state: &mut CellState,
+        map: &MapCore,
+        waiter: Waiter,
+    ) -> Result<Freed, Box<Waiter>> {
+        let now = self.now();
+        let before = state.partition.bytes();
+        let command = Command { map: map.id, now, caller: waiter.caller, change: waiter.change.borrow() };
+        if let Err(error) = map.check_memory(self, &state.partition, &command) {
+            self.answer(waiter, Err(error));
+            return Ok(Vec::new());
+        }
+        let mut tap = Tap::new(self, cell, Some(map));
+        let reply = match state.partition.apply(&command, &mut tap) {
+            Reply::Locked { .. } => return Err(Box::new(waiter)),
+            Reply::Refused(error) => Err(GridError::IllegalArgument(error.to_string())),
+            reply => Ok(reply),
+        };
+        map.note_locks(self, &waiter.change.borrow(), waiter.caller);
+        map.note_deadlines(self, cell, &waiter.change.borrow(), now);
+        self.waiters.fetch_sub(1, Ordering::Relaxed);
+        (waiter.reply)(reply);
+        let freed = tap.into_freed();
+        self.account(before, state.partition.bytes());
+        map.account(before, state.partition.bytes());
+        Ok(freed)
+    }
+
+    /// Answers every parked change of the member: it takes no more.
+    pub(crate) fn dismiss_all(&self) {
+        for cell in &self.cells {
+            let mut state = cell.lock();
+            for (_, waiter) in state.waiters.take_all() {
+                self.answer(waiter, Err(GridError::NotActive));
+            }
+        }
+    }
+
+    /// Answers a parked change that was not applied.
+    pub(crate) fn answer(&self, waiter: Waiter, answer: Result<Reply<'_>, GridError>) {
+        self.waiters.fetch_sub(1, Ordering::Relaxed);
+        (waiter.reply)(answer);
+    }
+
+    /// Tells what a change did to its map as a whole, once for the member.
+    pub(crate) fn tell_whole_map(&self, map: &MapCore, kind: EventKind, affected: usize) {
+        let event = crate::EntryEvent {
+            kind,
+            partition: None,
+            key: None,
+            value: None,
+            old_value: None,
+            member: self.member,
+            affected,
+        };
+        map.listeners.deliver(&event);
+    }
+}
+
+fn reserve(count: &AtomicUsize, limit: usize, what: &'static str, setting: &'static str) -> Result<(), GridError> {
+    let grow = |count: usize| (count < limit).then_some(count + 1);
+    match count.fetch_update(Ordering::AcqRel, Ordering::Acquire, grow) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(GridError::LimitReached { what, setting, limit }),
+    }
+}

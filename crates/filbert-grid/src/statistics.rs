@@ -1,0 +1,24 @@
+//! Figures of the whole member.
+
+/// Figures of the whole member at one moment, each taken by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GridStatistics {
+    /// Bytes that all maps own: records, tables, expiry, locks, journals.
+    pub memory_bytes: usize,
+    /// The limit of them, if one is set.
+    pub memory_bytes_max: Option<usize>,
+    /// Number of maps.
+    pub maps: usize,
+    /// Number of distributed objects.
+    pub objects: usize,
+    /// Number of connected clients.
+    pub clients: usize,
+    /// Number of connections of all clients.
+    pub connections: usize,
+    /// Number of changes that wait for locked keys.
+    pub parked_changes: usize,
+    /// Number of listeners of any kind.
+    pub listeners: usize,
+    /// Number of Compact schemas.
+    pub schemas: usize,
+}
