@@ -445,7 +445,7 @@ fn shutdown_ends_what_waits() {
     map.lock(&1).unwrap();
     let other = map.clone();
     let waiter = thread::spawn(move || other.set(&1, "late"));
-    eventually("the waiter", || filbert.grid().statistics().parked_waiters == 1);
+    eventually("the waiter", || filbert.grid().statistics().parked_changes == 1);
     filbert.shutdown();
     assert!(waiter.join().unwrap().is_err());
     assert!(map.set(&1, "too late").is_err());

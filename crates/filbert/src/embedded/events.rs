@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use filbert_data::{Blob, FromBlob, ToBlob};
-use filbert_grid::{EntrySink, ListenerId, ListenerSpec};
+use filbert_grid::{EntrySink, EventKinds, ListenerId, ListenerSpec};
 use parking_lot::Mutex;
 
 use super::core::{Core, block_on};
@@ -131,7 +131,7 @@ impl<K, V> Map<K, V> {
 
     fn listen(&self, options: ListenerOptions, key: Option<Blob>) -> Result<Events<K, V>, Error> {
         let queue = self.core.listeners.open();
-        let spec = ListenerSpec { key, include_value: options.values, kinds: u32::MAX, connection: None };
+        let spec = ListenerSpec { key, include_value: options.values, kinds: EventKinds::ALL, connection: None };
         let id = self.core.map.add_listener(spec, queue.clone())?;
         Ok(Events { core: self.core.clone(), id, queue, types: PhantomData })
     }
@@ -266,7 +266,7 @@ struct RawEvent {
 }
 
 impl EntrySink for Queue {
-    fn entry_event(&self, event: &filbert_grid::EntryEvent<'_>) {
+    fn deliver(&self, event: &filbert_grid::EntryEvent<'_>) {
         let Some(kind) = kind(event.kind) else { return };
         let own = |bytes: Option<&[u8]>| bytes.map(Box::from);
         self.push(RawEvent {
@@ -274,7 +274,7 @@ impl EntrySink for Queue {
             key: own(event.key),
             value: own(event.value),
             old_value: own(event.old_value),
-            entries: event.count,
+            entries: event.affected,
         });
     }
 }

@@ -99,7 +99,13 @@ impl<K, V> Map<K, V> {
     /// # Errors
     /// The member is shut down.
     pub fn destroy(self) -> Result<(), Error> {
-        self.core.map.destroy()?;
+        if !self.core.grid.is_active() {
+            return Err(Error::ShutDown);
+        }
+        // A handle of a map that was destroyed and made anew must not destroy the new one.
+        if !self.core.map.is_destroyed() {
+            self.core.grid.destroy_map(self.name());
+        }
         Ok(())
     }
 
@@ -181,7 +187,7 @@ impl<K, V> Map<K, V> {
             let partition = self.core.partition(key);
             self.core
                 .map
-                .entry_view(partition, key, |view| view.map(|view| EntryView::read(&self.core, &view)).transpose())
+                .entry_view(partition, key, |view| view.map(|view| EntryView::read(&self.core, view)).transpose())
         })
     }
 

@@ -19,13 +19,16 @@ impl Timer {
     pub(super) fn start(grid: Arc<Grid>, clock: Arc<dyn Clock>) -> io::Result<Timer> {
         let stopped = Arc::new(AtomicBool::new(false));
         let seen = stopped.clone();
+        let swept = grid.clone();
         let thread = thread::Builder::new().name("filbert-timer".to_owned()).spawn(move || {
             while !seen.load(Ordering::Acquire) {
-                let due = grid.run_expiry();
+                let due = swept.run_expiry();
                 let wait_ms = due.0.saturating_sub(clock.now().0).max(0);
                 thread::park_timeout(Duration::from_millis(wait_ms.unsigned_abs()));
             }
         })?;
+        let handle = thread.thread().clone();
+        grid.on_due(move |_| handle.unpark());
         Ok(Timer { thread: Some(thread), stopped })
     }
 }

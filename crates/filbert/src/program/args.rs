@@ -151,7 +151,10 @@ pub(crate) fn flags(command: &clap::Command) -> Vec<(String, String, String)> {
             let flag = value.map_or_else(|| format!("--{long}"), |value| format!("--{long} {value}"));
             let variable = argument.get_env().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let help = argument.get_long_help().or_else(|| argument.get_help())?.to_string();
-            Some((flag, variable, help.split_whitespace().collect::<Vec<_>>().join(" ")))
+            // The summary and the paragraphs below it become sentences of one cell.
+            let sentences: Vec<_> = help.split("\n\n").map(|text| text.trim_end_matches('.')).collect();
+            let meaning = format!("{}.", sentences.join(". "));
+            Some((flag, variable, meaning.split_whitespace().collect::<Vec<_>>().join(" ")))
         })
         .collect()
 }
