@@ -54,3 +54,8 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
 pub fn format_bytes(amount: u64) -> String {
     config::format_bytes(amount)
 }
+
+/// The guide's first example is run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/embedded.md")]
+pub struct EmbeddedGuide;

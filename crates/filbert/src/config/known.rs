@@ -42,8 +42,8 @@ pub(crate) const NO_EFFECT: &[(&str, &str)] = &[
     ("tpc", "a network thread runs the operation itself"),
 ];
 
-/// Settings that are for something Filbert does without.
-const NOT_NEEDED: &[(&str, &str)] = &[("license-key", "every feature is there without a licence")];
+/// Settings that are for something Filbert does without; a person is told so.
+pub(crate) const NOT_NEEDED: &[(&str, &str)] = &[("license-key", "every feature is there without a licence")];
 
 /// What is missing where the configuration of another data structure is used.
 const STRUCTURE: &str = "only maps are served";

@@ -46,7 +46,7 @@ pub use walk::{Notice, NoticeKind};
 ///     .memory_bytes_max(1 << 30);
 /// assert_eq!(config.grid.cluster_name, "orders");
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// The member: cluster name, maps, limits.
     pub grid: GridConfig,

@@ -220,6 +220,46 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         unit: "milliseconds",
         doc: "How long a connection may take to authenticate.",
     },
+    Setting {
+        name: "filbert.event.buffer.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.config.door.event_buffer_bytes_max as u64),
+            set: |draft, value| draft.config.door.event_buffer_bytes_max = saturating(value),
+        },
+        unit: "",
+        doc: "Events that may wait for a slow client; beyond it, its connection is ended, since a client that lost events would be wrong without knowing it.",
+    },
+    Setting {
+        name: "filbert.unauthenticated.message.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.config.door.unauthenticated_message_bytes_max as u64),
+            set: |draft, value| draft.config.door.unauthenticated_message_bytes_max = saturating(value),
+        },
+        unit: "",
+        doc: "The largest message of a client that has not authenticated yet.",
+    },
+    Setting {
+        name: "filbert.connection.handles.max",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| draft.config.door.handles_max as u64,
+            set: |draft, value| draft.config.door.handles_max = saturating(value),
+        },
+        unit: "maps",
+        doc: "Maps that a connection keeps at hand; more are looked up each time.",
+    },
+    Setting {
+        name: "filbert.close.timeout.millis",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| millis(draft.config.door.close_timeout),
+            set: |draft, value| draft.config.door.close_timeout = Duration::from_millis(value),
+        },
+        unit: "milliseconds",
+        doc: "How long a connection that is being ended may take to read its last replies.",
+    },
 ];
 
 fn millis(duration: Duration) -> u64 {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use filbert_grid::MapConfig;
 
-use super::known::NO_EFFECT;
+use super::known::{NO_EFFECT, NOT_NEEDED};
 use super::map::MAP;
 use super::member::{Draft, MEMBER};
 use super::properties::{PROPERTIES, variable};
@@ -41,7 +41,7 @@ pub fn markdown(flags: &[(String, String, String)]) -> String {
          name and line, and refused with `--strict`. A section that says `enabled: false` asks for nothing.\n\n\
          | setting | why it has no effect |\n|---|---|\n",
     );
-    for (name, why) in NO_EFFECT {
+    for (name, why) in NOT_NEEDED.iter().chain(NO_EFFECT) {
         row(&mut page, &[&format!("`{}`", name.replace('*', "<name>")), why]);
     }
     page
