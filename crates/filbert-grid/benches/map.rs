@@ -1,4 +1,5 @@
 //! What a get and a set cost through the grid, beside the same through one locked hash table.
+#![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs, reason = "a bench may fail")]
 
 use std::collections::HashMap;
 use std::hint::black_box;
