@@ -24,7 +24,7 @@ fn benches(criterion: &mut Criterion) {
     let value = vec![7u8; 512];
     let set = |key: &[u8]| {
         let change = Change::Put { key, value: &value, expiry: Expiry::DEFAULT, mode: PutMode::Set };
-        map.change(map.partition_of(key), Caller::default(), change, drop).expect("no one has locked the key");
+        map.change(map.partition_of(key), Caller::default(), change, |_| ()).expect("no one has locked the key");
     };
     let table: Mutex<HashMap<Vec<u8>, Vec<u8>>> = Mutex::default();
     for key in &keys {

@@ -1,6 +1,6 @@
 //! What every test of the grid needs: a member with a clock that the test moves, and short ways to read and write.
 #![allow(dead_code, reason = "not every test file needs all of it")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a helper of tests fails its test")]
+#![allow(clippy::unwrap_used, clippy::panic, unreachable_pub, reason = "a helper of tests fails its test")]
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
