@@ -1,0 +1,88 @@
+// Starts and ends the member under test: the real program in a process of its own, on an ephemeral loopback port.
+'use strict';
+
+const assert = require('node:assert/strict');
+const path = require('node:path');
+const readline = require('node:readline');
+const { spawn } = require('node:child_process');
+const { after, before } = require('node:test');
+const { Client } = require('hazelcast-client');
+
+const READY = /127\.0\.0\.1:(\d+)/;
+/** Turns a wait that would never end into a failure. */
+const LIMIT_MS = 60_000;
+
+const realHazelcast = process.env.FILBERT_E2E_TARGET === 'hazelcast';
+
+class Member {
+    /** Runs the program and resolves when it serves. */
+    static start({ port = 0, config = 'member.yaml' } = {}) {
+        const command = JSON.parse(process.env.FILBERT_E2E_MEMBER || '[]');
+        assert(command.length > 0, 'FILBERT_E2E_MEMBER is not set; run `cargo xtask e2e node`');
+        const file = path.join(__dirname, '..', 'shared', config);
+        const options = ['--listen', `127.0.0.1:${port}`, '--config', file];
+        const child = spawn(command[0], [...command.slice(1), ...options], { stdio: ['ignore', 'pipe', 'inherit'] });
+        return new Promise((resolve, reject) => {
+            child.once('exit', (code) => reject(new Error(`the member ended with ${code} before it was ready`)));
+            readline.createInterface({ input: child.stdout }).on('line', (line) => {
+                const found = READY.exec(line);
+                if (found) resolve(new Member(child, Number(found[1])));
+            });
+        });
+    }
+
+    constructor(child, port) {
+        this.child = child;
+        this.port = port;
+        this.address = `127.0.0.1:${port}`;
+    }
+
+    /** Ends the member as an operator does. */
+    stop() {
+        if (this.child.exitCode !== null || this.child.signalCode !== null) return Promise.resolve();
+        const ended = new Promise((resolve) => this.child.once('exit', resolve));
+        this.child.kill('SIGTERM');
+        return ended;
+    }
+}
+
+const silent = { log() {}, error() {}, warn() {}, info() {}, debug() {}, trace() {} };
+
+function clientConfig(address, more = {}) {
+    return {
+        network: { clusterMembers: [address] },
+        connectionStrategy: { connectionRetry: { clusterConnectTimeoutMillis: 30_000 } },
+        customLogger: silent,
+        ...more,
+    };
+}
+
+/** What each file of tests shares: a member, clients that end with the file. */
+function suite() {
+    const shared = { member: null, client: null, clients: [] };
+    shared.connect = async (more) => {
+        const client = await Client.newHazelcastClient(clientConfig(shared.member.address, more));
+        shared.clients.push(client);
+        return client;
+    };
+    before(async () => {
+        shared.member = await Member.start();
+        shared.client = await shared.connect();
+    });
+    after(async () => {
+        await Promise.all(shared.clients.map((client) => client.shutdown()));
+        await shared.member.stop();
+    });
+    return shared;
+}
+
+async function eventually(check) {
+    const deadline = Date.now() + LIMIT_MS;
+    for (;;) {
+        if (await check()) return;
+        if (Date.now() > deadline) assert.fail(`did not come true: ${check}`);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+}
+
+module.exports = { Member, clientConfig, eventually, realHazelcast, suite };
