@@ -1,6 +1,6 @@
 module filbert.test/e2e
 
-go 1.23
+go 1.19
 
 require github.com/hazelcast/hazelcast-go-client v1.5.0
 

@@ -20,7 +20,7 @@ import (
 	"github.com/hazelcast/hazelcast-go-client/types"
 )
 
-var readyLine = regexp.MustCompile(`127\.0\.0\.1:(\d+)`)
+var readyLine = regexp.MustCompile(`^ready: .*127\.0\.0\.1:(\d+)`)
 
 // realHazelcast tells whether the suite runs against the original, which checks its expectations.
 var realHazelcast = os.Getenv("FILBERT_E2E_TARGET") == "hazelcast"

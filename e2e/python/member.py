@@ -11,7 +11,7 @@ import time
 
 SHARED = pathlib.Path(__file__).resolve().parent.parent / "shared"
 REAL_HAZELCAST = os.environ.get("FILBERT_E2E_TARGET") == "hazelcast"
-_READY = re.compile(r"127\.0\.0\.1:(\d+)")
+_READY = re.compile(r"^ready: .*127\.0\.0\.1:(\d+)")
 
 
 def _command():

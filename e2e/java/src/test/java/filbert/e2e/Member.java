@@ -1,0 +1,77 @@
+package filbert.e2e;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** The member under test: the real program in a process of its own, on an ephemeral loopback port unless told which. */
+final class Member implements AutoCloseable {
+    static final boolean REAL_HAZELCAST = "hazelcast".equals(System.getenv("FILBERT_E2E_TARGET"));
+    static final Path SHARED_FILES = Path.of("..", "shared");
+
+    private static final Pattern READY = Pattern.compile("^ready: .*127\\.0\\.0\\.1:(\\d+)");
+    private static Member shared;
+
+    final int port;
+    private final Process process;
+
+    Member(int port, String config) throws Exception {
+        List<String> command = new ArrayList<>(command());
+        command.addAll(List.of("--listen", "127.0.0.1:" + port));
+        command.addAll(List.of("--config", SHARED_FILES.resolve(config).toString()));
+        process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
+        BufferedReader output =
+                new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
+        StringBuilder said = new StringBuilder();
+        for (String line = output.readLine(); line != null; line = output.readLine()) {
+            Matcher ready = READY.matcher(line);
+            if (ready.find()) {
+                this.port = Integer.parseInt(ready.group(1));
+                Thread drain = new Thread(() -> output.lines().forEach(ignored -> { }));
+                drain.setDaemon(true);
+                drain.start();
+                return;
+            }
+            said.append(line).append('\n');
+        }
+        throw new IllegalStateException("the member did not become ready: " + said);
+    }
+
+    /** The member that most tests use; it ends with this virtual machine. */
+    static synchronized Member shared() throws Exception {
+        if (shared == null) {
+            shared = new Member(0, "member.yaml");
+        }
+        return shared;
+    }
+
+    String address() {
+        return "127.0.0.1:" + port;
+    }
+
+    /** Ends the member as an operator does. */
+    @Override
+    public void close() throws InterruptedException {
+        process.destroy();
+        if (!process.waitFor(30, TimeUnit.SECONDS)) {
+            process.destroyForcibly().waitFor();
+        }
+    }
+
+    private static List<String> command() {
+        String command = System.getenv("FILBERT_E2E_MEMBER");
+        if (command == null) {
+            throw new IllegalStateException("FILBERT_E2E_MEMBER is not set; run `cargo xtask e2e java`");
+        }
+        return com.hazelcast.internal.json.Json.parse(command).asArray().values().stream()
+                .map(com.hazelcast.internal.json.JsonValue::asString)
+                .toList();
+    }
+}
