@@ -215,7 +215,6 @@ class MapTest extends Suite {
         assertNull(map.putAsync("a", 1).toCompletableFuture().get());
         map.setAsync("a", 2).toCompletableFuture().get();
         assertEquals(2, map.getAsync("a").toCompletableFuture().get());
-        assertEquals(2, map.putIfAbsentAsync("a", 3).toCompletableFuture().get());
         map.putAllAsync(Map.of("b", 1, "c", 2)).toCompletableFuture().get();
         assertEquals(2, map.removeAsync("a").toCompletableFuture().get());
         assertTrue(map.deleteAsync("b").toCompletableFuture().get());
