@@ -1,1 +1,56 @@
-//! filbert-hazelcast.
+//! The front door for Hazelcast's clients: sessions of the Open Binary Client Protocol over TCP.
+//!
+//! A [`Door`] listens, authenticates clients, and translates their messages into calls of a
+//! [`Grid`](filbert_grid::Grid) and the answers back. It must not know how a map is stored, what a value means, where
+//! settings come from, or any other front door.
+//!
+//! # The way of a batch
+//!
+//! ```text
+//!  socket ──► read buffer of the thread ──► Splitter ──► Message ──► rows::find(id) ──► handler(&mut Session, &Message)
+//!             (64 KiB, shared by all                                                       │ decode in place
+//!              connections of the thread)                                                  ▼
+//!                                                                          Grid: map.get / map.change, under the
+//!                                                                          partition's lock, on this very task
+//!                                                                                          │ encode the reply
+//!                                                                                          ▼
+//!  socket ◄── one write per batch ◄──────────────────────────────────────────────── Session::out
+//!                      ▲
+//!  other threads ──► Outbox: events, and replies to requests that waited for a locked key
+//! ```
+//!
+//! # Invariants
+//!
+//! - A request runs in place on its connection's task. None blocks: a change of a locked key is parked in the grid and
+//!   answered through the [`outbox`](outbox::Outbox).
+//! - Memory grows with the bytes that arrived and never with a length that a client claims. An idle connection holds no
+//!   buffers at all.
+//! - A client that does not read is not served further: above
+//!   [`write_buffer_bytes_max`](DoorConfig::write_buffer_bytes_max) its requests stay in the socket, above
+//!   [`event_buffer_bytes_max`](DoorConfig::event_buffer_bytes_max) it is disconnected.
+//! - Whatever a client sends, it gets a reply under the request's correlation id, or its connection is closed; nobody
+//!   else notices. The table in `failure.rs` says which error closes.
+//!
+//! # Where to start
+//!
+//! [`Door::run`], then `connection.rs` for the bytes, `session.rs` for what a connection is to a handler, `rows.rs` for
+//! which message goes where, and one of `handlers/`, for example `map_read.rs`.
+
+mod authentication;
+mod change;
+mod config;
+mod connection;
+mod door;
+mod failure;
+mod handlers;
+mod handles;
+mod link;
+mod listing;
+mod outbox;
+mod rows;
+mod session;
+mod view;
+
+pub use config::{Authentication, DoorConfig};
+pub use door::{Door, DoorError, DoorStatistics, Monitor};
+pub use rows::{Support, support};

@@ -1,0 +1,33 @@
+//! A member with nothing but the front door, for trying clients by hand: `door [address]`.
+
+#![allow(clippy::print_stdout, reason = "a program")]
+
+use std::sync::Arc;
+
+use filbert_grid::{Environment, Grid, GridConfig, SystemClock};
+use filbert_hazelcast::{Door, DoorConfig};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut config = DoorConfig::default();
+    if let Some(address) = std::env::args().nth(1) {
+        config.listen = address.parse()?;
+    }
+    let environment = Environment { clock: Arc::new(SystemClock::new()), random_seed: 1 };
+    let grid = Grid::new(GridConfig::default(), environment)?;
+    let door = Door::bind(grid.clone(), config).await?;
+    println!("listening on {}", door.local_addr());
+    std::thread::spawn(move || {
+        loop {
+            let now = grid.now();
+            let wait_ms = grid.run_expiry().since(now).clamp(1, 100);
+            std::thread::sleep(std::time::Duration::from_millis(wait_ms.cast_unsigned()));
+        }
+    });
+    door.run(async {
+        // Ends with the terminal's interrupt.
+        let _ = tokio::signal::ctrl_c().await;
+    })
+    .await;
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! Changes of one key: made in place, or parked in the grid until the key's lock is free and answered from there.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use filbert_grid::{Change, ErrorKind, GridError, PartitionId, Refused, Reply};
+use filbert_wire::{CorrelationId, Message, MessageId};
+use parking_lot::Mutex;
+
+use crate::{
+    failure::{Failure, Outcome},
+    link::Link,
+    session::Session,
+};
+
+/// How long a change waits for a key that someone else has locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// The call timeout, then the request fails.
+    Call,
+    /// Until the key is free or the client goes.
+    Ever,
+    /// This many milliseconds, then the answer is `false`. Zero and less: not at all.
+    OrFalse(i64),
+}
+
+/// A request about one key, as [`change`] needs it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OfKey<'a> {
+    pub(crate) map: &'a str,
+    pub(crate) thread: i64,
+    pub(crate) wait: Wait,
+}
+
+/// Makes a change and appends what `answer` makes of its reply; when the key is locked by someone else, parks it.
+#[inline]
+pub(crate) fn change<A>(
+    session: &mut Session,
+    message: &Message<'_>,
+    of: OfKey<'_>,
+    change: Change<'_>,
+    answer: A,
+) -> Outcome
+where
+    A: FnOnce(Reply<'_>, CorrelationId, &mut Vec<u8>) -> Outcome + Copy + Send + 'static,
+{
+    let correlation = message.correlation_id();
+    let partition = session.partition(message, change.key().unwrap_or_default());
+    let caller = session.caller(of.thread);
+    let map = session.handles.find(&session.grid, of.map)?;
+    let out = &mut session.out;
+    match map.change(partition, caller, change, |reply| answer(reply, correlation, out)) {
+        Ok(outcome) => outcome,
+        Err(Refused::Locked { .. }) => park(session, message, of, partition, change, answer),
+        Err(Refused::Error(error)) => Err(error.into()),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn park<A>(
+    session: &mut Session,
+    message: &Message<'_>,
+    of: OfKey<'_>,
+    partition: PartitionId,
+    change: Change<'_>,
+    answer: A,
+) -> Outcome
+where
+    A: FnOnce(Reply<'_>, CorrelationId, &mut Vec<u8>) -> Outcome + Copy + Send + 'static,
+{
+    let correlation = message.correlation_id();
+    let wait_ms = match of.wait {
+        Wait::Call => Some(millis(session.config.call_timeout)),
+        Wait::Ever => None,
+        Wait::OrFalse(wait_ms) if wait_ms <= 0 => {
+            return answer(Reply::Flag(false), correlation, &mut session.out);
+        }
+        Wait::OrFalse(wait_ms) => Some(wait_ms),
+    };
+    let deadline = wait_ms.map(|wait_ms| session.grid.now().plus(wait_ms));
+    let (id, wait, caller) = (message.id(), of.wait, session.caller(of.thread));
+    let link = session.link.clone();
+    let reply = move |result: Result<Reply<'_>, GridError>| {
+        link.outbox.append(|out| {
+            let start = out.len();
+            let outcome = match result {
+                Ok(reply) => answer(reply, correlation, out),
+                Err(GridError::LockTimeout { .. }) if wait != Wait::Call => {
+                    answer(Reply::Flag(false), correlation, out)
+                }
+                Err(GridError::LockTimeout { map }) => Err(timed_out(id, &map)),
+                Err(error) => Err(error.into()),
+            };
+            if let Err(failure) = outcome {
+                out.truncate(start);
+                failure.encode(correlation, out);
+            }
+        });
+    };
+    let map = session.map(of.map)?;
+    map.change_when_free(partition, caller, change.to_owned(), deadline, Box::new(reply));
+    Ok(())
+}
+
+fn timed_out(id: MessageId, map: &str) -> Box<Failure> {
+    Failure::new(ErrorKind::Timeout, format!("{id} timed out: the key is locked by someone else (map {map:?})"))
+}
+
+/// The value that a change found, where it answers one.
+#[inline]
+pub(crate) fn previous<'r>(reply: &'r Reply<'_>) -> Result<Option<&'r [u8]>, Box<Failure>> {
+    match reply {
+        Reply::Previous(value) => Ok(value.as_deref()),
+        reply => Err(misfit(reply)),
+    }
+}
+
+/// Whether a change did something, where it answers that.
+#[inline]
+pub(crate) fn flag(reply: &Reply<'_>) -> Result<bool, Box<Failure>> {
+    match reply {
+        Reply::Flag(flag) => Ok(*flag),
+        reply => Err(misfit(reply)),
+    }
+}
+
+/// That a change was made, whatever it answers.
+#[inline]
+pub(crate) fn done(reply: &Reply<'_>) -> Outcome {
+    match reply {
+        Reply::Done | Reply::Flag(_) | Reply::Previous(_) | Reply::Count(_) => Ok(()),
+        reply => Err(misfit(reply)),
+    }
+}
+
+#[cold]
+fn misfit(reply: &Reply<'_>) -> Box<Failure> {
+    match reply {
+        Reply::NotOwner { owner } => {
+            GridError::NotLockOwner { owner: owner.map(|owner| (owner.client, owner.thread)) }.into()
+        }
+        reply => GridError::Internal(format!("a change was answered with {reply:?}")).into(),
+    }
+}
+
+/// A request that changes many keys and is answered once. Keys that someone else has locked are waited for, each by
+/// itself, while the others are changed already: as in Hazelcast, the whole is not atomic.
+pub(crate) struct Batch {
+    shared: Arc<BatchState>,
+    /// Whether a change was parked, so that the answer may come from another thread.
+    parked: bool,
+}
+
+struct BatchState {
+    link: Arc<Link>,
+    correlation: CorrelationId,
+    id: MessageId,
+    /// Changes that are parked, and one for the request itself while it is read.
+    pending: AtomicUsize,
+    /// The first error of a parked change.
+    failed: Mutex<Option<Box<Failure>>>,
+    answer: fn(CorrelationId, &mut Vec<u8>),
+}
+
+impl Batch {
+    /// Begins a batch that is answered by `answer`.
+    pub(crate) fn new(session: &Session, message: &Message<'_>, answer: fn(CorrelationId, &mut Vec<u8>)) -> Self {
+        let shared = Arc::new(BatchState {
+            link: session.link.clone(),
+            correlation: message.correlation_id(),
+            id: message.id(),
+            pending: AtomicUsize::new(1),
+            failed: Mutex::new(None),
+            answer,
+        });
+        Self { shared, parked: false }
+    }
+
+    /// Makes one change, or parks it. An error ends the batch; what was changed stays changed.
+    pub(crate) fn change(
+        &mut self,
+        session: &mut Session,
+        message: &Message<'_>,
+        map: &str,
+        change: Change<'_>,
+    ) -> Outcome {
+        let partition = session.partition(message, change.key().unwrap_or_default());
+        let caller = session.caller(0);
+        let deadline = session.grid.now().plus(millis(session.config.call_timeout));
+        let map = session.map(map)?;
+        match map.change(partition, caller, change, |reply| done(&reply)) {
+            Ok(outcome) => outcome,
+            Err(Refused::Error(error)) => Err(error.into()),
+            Err(Refused::Locked { .. }) => {
+                self.parked = true;
+                self.shared.pending.fetch_add(1, Ordering::AcqRel);
+                let shared = self.shared.clone();
+                let reply = move |result: Result<Reply<'_>, GridError>| shared.parked_change_done(result);
+                map.change_when_free(partition, caller, change.to_owned(), Some(deadline), Box::new(reply));
+                Ok(())
+            }
+        }
+    }
+
+    /// Answers, or leaves that to the last parked change.
+    pub(crate) fn finish(self, session: &mut Session) {
+        if self.parked {
+            self.shared.finish_one();
+        } else {
+            (self.shared.answer)(self.shared.correlation, &mut session.out);
+        }
+    }
+}
+
+impl BatchState {
+    fn parked_change_done(&self, result: Result<Reply<'_>, GridError>) {
+        let outcome = match result {
+            Ok(reply) => done(&reply),
+            Err(GridError::LockTimeout { map }) => Err(timed_out(self.id, &map)),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(failure) = outcome {
+            self.failed.lock().get_or_insert(failure);
+        }
+        self.finish_one();
+    }
+
+    fn finish_one(&self) {
+        if self.pending.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        self.link.outbox.append(|out| match self.failed.lock().take() {
+            Some(failure) => failure.encode(self.correlation, out),
+            None => (self.answer)(self.correlation, out),
+        });
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}

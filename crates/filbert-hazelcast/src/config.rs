@@ -1,0 +1,155 @@
+//! The door's settings: addresses, credentials, limits and timeouts, each with a default, a unit and a reason.
+
+use std::{net::SocketAddr, time::Duration};
+
+/// How the door behaves. All fields have defaults that suit a member with a few thousand clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoorConfig {
+    /// The address to listen on; port 0 takes any free port. Default 127.0.0.1:5701: Hazelcast's port, and nobody but
+    /// this machine until the operator says otherwise.
+    pub listen: SocketAddr,
+    /// Whether to try the next port when one is taken. Default true, as in Hazelcast.
+    pub port_auto_increment: bool,
+    /// How many ports to try with `port_auto_increment`. Default 100, as in Hazelcast.
+    pub port_count: u16,
+    /// The address that clients are told to connect to, where it differs from the one listened on (a proxy, a
+    /// container). Default none: each client is told the address by which it came.
+    pub public_address: Option<SocketAddr>,
+    /// What a client must show besides the cluster's name.
+    pub authentication: Authentication,
+    /// Bytes of one message from a client. Default 1 GiB: above any value that a map should hold, with room for a bulk
+    /// load, and far below what a broken length field claims. Memory is taken only for bytes that have arrived.
+    pub message_bytes_max: usize,
+    /// Bytes of one message from a client that is not authenticated yet. Default 64 KiB: an authentication takes a few
+    /// hundred bytes, and strangers should not be able to fill the member's memory.
+    pub unauthenticated_message_bytes_max: usize,
+    /// Bytes read from a connection at once. Default 64 KiB: some hundred small requests for one system call. A
+    /// connection that is idle holds no such buffer.
+    pub read_buffer_bytes: usize,
+    /// Bytes of replies that wait for a client to read them, above which no more of its requests are taken. One reply
+    /// may be larger than that. Default 1 MiB: more than a socket takes at once, little enough for many slow readers.
+    pub write_buffer_bytes_max: usize,
+    /// Bytes of events that wait for a client to read them, above which it is disconnected: events cannot be held
+    /// back, and a client that lost some would be wrong for ever. Default 16 MiB: a pause of some seconds at the rate
+    /// of a busy map.
+    pub event_buffer_bytes_max: usize,
+    /// Connections at a time; more are turned away. Default 20,000: twice what a large installation opens, and at some
+    /// kilobytes each no burden.
+    pub connections_max: usize,
+    /// Map handles that a connection keeps at hand; beyond that it looks them up again. Default 256: clients use a
+    /// few maps, and a client that uses thousands must not make its connection grow without end.
+    pub handles_max: usize,
+    /// Reads of event journals that may wait for events, per connection. Default 1,024: one per partition of a few maps.
+    pub journal_waits_max: usize,
+    /// How long a client may be silent. Default 300 s, as in Hazelcast: its clients send a ping every 5 s.
+    pub heartbeat_timeout: Duration,
+    /// How long a connection may take to authenticate. Default 30 s: stock clients do it with their first bytes.
+    pub unauthenticated_timeout: Duration,
+    /// How long a change waits for a key that someone else has locked before it fails with
+    /// `OperationTimeoutException`. Default 60 s, as Hazelcast's `hazelcast.operation.call.timeout.millis`. Lock
+    /// requests are not bounded by it.
+    pub call_timeout: Duration,
+    /// How long a connection that is being closed may take to read its last replies. Default 5 s: longer than a
+    /// retransmission on a bad network, shorter than an operator's patience at shutdown.
+    pub close_timeout: Duration,
+}
+
+impl Default for DoorConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 5701)),
+            port_auto_increment: true,
+            port_count: 100,
+            public_address: None,
+            authentication: Authentication::None,
+            message_bytes_max: 1 << 30,
+            unauthenticated_message_bytes_max: 64 << 10,
+            read_buffer_bytes: 64 << 10,
+            write_buffer_bytes_max: 1 << 20,
+            event_buffer_bytes_max: 16 << 20,
+            connections_max: 20_000,
+            handles_max: 256,
+            journal_waits_max: 1024,
+            heartbeat_timeout: Duration::from_secs(300),
+            unauthenticated_timeout: Duration::from_secs(30),
+            call_timeout: Duration::from_secs(60),
+            close_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What a client must show besides the cluster's name.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub enum Authentication {
+    /// Nothing. A client that shows credentials nevertheless is refused, as Hazelcast does: it was told that they
+    /// count.
+    #[default]
+    None,
+    /// The name of one of these users and the user's password.
+    Users(Vec<(String, String)>),
+    /// These bytes.
+    Token(Vec<u8>),
+}
+
+/// Shows the method and never the secrets, which would otherwise end in a log.
+impl std::fmt::Debug for Authentication {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Authentication::None => f.write_str("None"),
+            Authentication::Users(users) => write!(f, "Users({})", users.len()),
+            Authentication::Token(_) => f.write_str("Token"),
+        }
+    }
+}
+
+impl Authentication {
+    /// Whether a client with this name and password may come in.
+    pub(crate) fn accepts_password(&self, name: Option<&str>, password: Option<&str>) -> bool {
+        match (self, name, password) {
+            (Authentication::None, None, None) => true,
+            (Authentication::Users(users), Some(name), Some(password)) => {
+                // Every user is compared, so that the time taken tells nothing about which names exist.
+                users.iter().fold(false, |found, (user, secret)| {
+                    found | (same(user.as_bytes(), name.as_bytes()) & same(secret.as_bytes(), password.as_bytes()))
+                })
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a client with this token may come in.
+    pub(crate) fn accepts_token(&self, token: &[u8]) -> bool {
+        matches!(self, Authentication::Token(expected) if same(expected, token))
+    }
+}
+
+/// Compares secrets in a time that depends on their lengths only.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let difference = a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b));
+    a.len() == b.len() && std::hint::black_box(difference) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_right_secret_is_accepted() {
+        let users = Authentication::Users(vec![("ann".into(), "a".into()), ("bob".into(), "b".into())]);
+        assert!(users.accepts_password(Some("bob"), Some("b")));
+        assert!(!users.accepts_password(Some("bob"), Some("a")));
+        assert!(!users.accepts_password(Some("bob"), Some("bb")));
+        assert!(!users.accepts_password(None, None));
+        assert!(!users.accepts_token(b"b"));
+        assert!(Authentication::None.accepts_password(None, None));
+        assert!(!Authentication::None.accepts_password(Some("bob"), Some("b")));
+        assert!(Authentication::Token(b"t".to_vec()).accepts_token(b"t"));
+        assert!(!Authentication::Token(b"t".to_vec()).accepts_token(b""));
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let users = Authentication::Users(vec![("ann".into(), "hush".into())]);
+        assert_eq!(format!("{users:?}"), "Users(1)");
+    }
+}

@@ -1,0 +1,363 @@
+//! The bytes of one connection: reads a batch, has its requests handled in place, writes the replies at once.
+
+use std::{
+    cell::RefCell,
+    future::poll_fn,
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker, ready},
+    time::Duration,
+};
+
+use filbert_wire::{Limits, Message, PREAMBLE, Split, Splitter};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
+    net::TcpStream,
+};
+use tracing::{debug, info, warn};
+
+use crate::{handlers::journal, link::Link, outbox::End, session::Session};
+
+/// A write buffer larger than this is not kept for the next batch: it grew for a large reply.
+const KEPT_WRITE_BYTES_MAX: usize = 256 << 10;
+
+/// How much of what a closed-out client still sends is read and dropped, so that it gets to read the error: closing a
+/// socket with unread input would make the system drop what was written.
+const LINGER_BYTES_MAX: usize = 64 << 20;
+
+/// Buffers that all connections of a thread use in turn: only one of them runs at a time, so that a thousand idle
+/// connections need no buffers and busy ones find theirs in the processor's cache.
+struct Scratch {
+    read: Vec<u8>,
+    write: Vec<u8>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch { read: Vec::new(), write: Vec::new() }) };
+}
+
+/// Why a connection is over.
+#[derive(Debug)]
+enum Closing {
+    /// The client closed it or the network did.
+    Gone,
+    /// The client was told why; the rest of its input is not looked at.
+    Refused,
+    /// The door ends it.
+    Ended(End),
+}
+
+/// One connection.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    session: Session,
+    link: Arc<Link>,
+    splitter: Splitter,
+    /// What arrived and is not handled yet: the begin of a message, or requests that wait until the client has read
+    /// more of its replies.
+    pending: Vec<u8>,
+    /// Bytes at the front of the session's replies that are written.
+    written: usize,
+    preamble_seen: bool,
+    /// Whether `pending` may hold whole requests.
+    held_back: bool,
+    /// Whether the splitter has the limits of an authenticated client.
+    trusted: bool,
+    closing: Option<Closing>,
+    /// Whom the outbox wakes.
+    waker: Option<Waker>,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: TcpStream, session: Session) -> Self {
+        let message_bytes_max = session.config.unauthenticated_message_bytes_max;
+        Self {
+            stream,
+            link: session.link.clone(),
+            splitter: Splitter::new(Limits { message_bytes_max, fragmented_messages_max: 1 }),
+            session,
+            pending: Vec::new(),
+            written: 0,
+            preamble_seen: false,
+            held_back: false,
+            trusted: false,
+            closing: None,
+            waker: None,
+        }
+    }
+
+    /// Serves the client until it goes or is sent away.
+    pub(crate) async fn serve(mut self) {
+        let peer = self.link.peer;
+        debug!(%peer, "connection opened");
+        let closing = poll_fn(|context| self.poll(context)).await;
+        let client = self.session.client;
+        match closing {
+            Closing::Gone => debug!(%peer, %client, "connection closed by the client"),
+            Closing::Refused => debug!(%peer, %client, "connection closed"),
+            Closing::Ended(End::Overflow) => {
+                let limit = self.session.config.event_buffer_bytes_max;
+                warn!(%peer, %client, "disconnected: more than {limit} bytes of events wait and the client does not read");
+            }
+            Closing::Ended(End::Silent) => {
+                warn!(%peer, %client, "disconnected: no message for {:?}", self.session.config.heartbeat_timeout);
+            }
+            Closing::Ended(End::Unauthenticated) => {
+                info!(%peer, "disconnected: no authentication in {:?}", self.session.config.unauthenticated_timeout);
+            }
+            Closing::Ended(end) => debug!(%peer, %client, "connection ended: {end:?}"),
+        }
+        self.link.set_closing();
+        let linger = (!matches!(closing, Closing::Gone | Closing::Ended(End::Abort | End::Overflow | End::Silent)))
+            .then_some(self.session.config.close_timeout);
+        let Connection { stream, session, .. } = self;
+        // What the client held is free before anything else is waited for.
+        drop(session);
+        self.link.set_held_bytes(0);
+        if let Some(timeout) = linger {
+            linger_on(stream, timeout).await;
+        }
+    }
+
+    /// One turn: as long as there is something to do, replies go out before requests come in.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Closing> {
+        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            self.link.outbox.register(context.waker());
+            self.waker = Some(context.waker().clone());
+        }
+        let result = self.turn(context);
+        self.link.set_held_bytes(self.pending.capacity() + self.session.out.capacity() + self.splitter.kept_bytes());
+        result
+    }
+
+    fn turn(&mut self, context: &mut Context<'_>) -> Poll<Closing> {
+        loop {
+            if self.link.outbox.is_filled() && self.has_room() {
+                self.collect();
+            }
+            if self.held_back && self.has_room() {
+                self.handle_pending();
+            }
+            if self.backlog() > 0 {
+                match self.poll_flush(context) {
+                    Poll::Ready(Ok(())) => continue,
+                    Poll::Ready(Err(error)) => return Poll::Ready(self.broken(&error)),
+                    Poll::Pending if self.closing.is_some() || !self.has_room() => {
+                        // An end must be seen even while the client does not read.
+                        return self.poll_end();
+                    }
+                    Poll::Pending => {}
+                }
+            }
+            if let Some(closing) = self.closing.take() {
+                return Poll::Ready(closing);
+            }
+            match ready!(self.poll_read(context)) {
+                Ok(0) => return Poll::Ready(Closing::Gone),
+                Ok(_) => self.link.count_read(),
+                Err(error) => return Poll::Ready(self.broken(&error)),
+            }
+        }
+    }
+
+    /// With the way to the client blocked: whether the connection is to end regardless.
+    fn poll_end(&mut self) -> Poll<Closing> {
+        if self.closing.is_some() {
+            self.link.set_closing();
+        }
+        match self.link.outbox.peek_end() {
+            Some(end @ (End::Abort | End::Overflow | End::Silent)) => Poll::Ready(Closing::Ended(end)),
+            Some(end) => {
+                // What was read is answered; the replies go out as far as the client reads them in time.
+                self.link.set_closing();
+                self.closing.get_or_insert(Closing::Ended(end));
+                Poll::Pending
+            }
+            None => Poll::Pending,
+        }
+    }
+
+    fn broken(&self, error: &io::Error) -> Closing {
+        debug!(peer = %self.link.peer, "connection broken: {error}");
+        Closing::Gone
+    }
+
+    /// Bytes of replies that are not written yet.
+    #[inline]
+    fn backlog(&self) -> usize {
+        self.session.out.len() - self.written
+    }
+
+    #[inline]
+    fn has_room(&self) -> bool {
+        self.backlog() <= self.session.config.write_buffer_bytes_max
+    }
+
+    #[cold]
+    fn collect(&mut self) {
+        let end = self.link.outbox.collect(&mut self.session.out);
+        journal::retry(&mut self.session);
+        if let Some(end) = end
+            && self.closing.is_none()
+        {
+            self.link.set_closing();
+            self.closing = Some(Closing::Ended(end));
+        }
+    }
+
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let rest = self.session.out.get(self.written..).unwrap_or_default();
+        let written = ready!(Pin::new(&mut self.stream).poll_write(context, rest))?;
+        if written == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        self.written += written;
+        if self.backlog() == 0 {
+            self.written = 0;
+            let mut out = std::mem::take(&mut self.session.out);
+            if out.capacity() <= KEPT_WRITE_BYTES_MAX {
+                out.clear();
+                SCRATCH.with_borrow_mut(|scratch| scratch.write = out);
+            }
+        } else if self.written > KEPT_WRITE_BYTES_MAX && self.written > self.session.out.len() / 2 {
+            // A client that is always a little behind must not make the written part grow without end.
+            self.session.out.drain(..self.written);
+            self.written = 0;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads what is there, up to the size of the read buffer, and handles it.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let Scratch { read, write } = scratch;
+            let limit = self.session.config.read_buffer_bytes.max(1);
+            read.clear();
+            read.reserve_exact(limit);
+            let spare = read.spare_capacity_mut();
+            let spare_bytes = spare.len().min(limit);
+            let mut buffer = ReadBuf::uninit(spare.get_mut(..spare_bytes).unwrap_or_default());
+            ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
+            let bytes = buffer.filled();
+            if bytes.is_empty() {
+                return Poll::Ready(Ok(0));
+            }
+            if self.session.out.capacity() == 0 {
+                self.session.out = std::mem::take(write);
+            }
+            if self.pending.is_empty() {
+                let handled = self.handle(bytes);
+                self.pending.extend_from_slice(bytes.get(handled..).unwrap_or_default());
+            } else {
+                self.pending.extend_from_slice(bytes);
+                self.handle_pending();
+            }
+            Poll::Ready(Ok(bytes.len()))
+        })
+    }
+
+    fn handle_pending(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        let handled = self.handle(&pending);
+        if handled < pending.len() {
+            pending.drain(..handled);
+            self.pending = pending;
+        }
+    }
+
+    /// Handles the requests that `bytes` begin with; returns how many bytes they were.
+    fn handle(&mut self, bytes: &[u8]) -> usize {
+        self.held_back = false;
+        let mut at = 0;
+        if !self.preamble_seen {
+            match bytes.first_chunk() {
+                Some(&PREAMBLE) => at = PREAMBLE.len(),
+                // A stranger's protocol: nothing that could be said in ours would be understood.
+                Some(other) => return self.refuse_preamble(other, bytes.len()),
+                None if PREAMBLE.starts_with(bytes) => return 0,
+                None => return self.refuse_preamble(bytes, bytes.len()),
+            }
+            self.preamble_seen = true;
+        }
+        loop {
+            if self.closing.is_some() {
+                // What follows a refusal is not looked at.
+                return bytes.len();
+            }
+            if !self.has_room() {
+                self.held_back = true;
+                return at;
+            }
+            let rest = bytes.get(at..).unwrap_or_default();
+            match self.splitter.split(rest) {
+                Ok(None) => return at,
+                Ok(Some(Split::Whole(length))) => {
+                    self.handle_message(rest.get(..length).unwrap_or_default());
+                    at += length;
+                }
+                Ok(Some(Split::Fragment(length))) => at += length,
+                Ok(Some(Split::Assembled(length, message))) => {
+                    self.handle_message(&message);
+                    at += length;
+                }
+                Err(error) => {
+                    self.session.fail_wire(error, rest);
+                    self.closing = Some(Closing::Refused);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn handle_message(&mut self, bytes: &[u8]) {
+        let goes_on = match Message::parse(bytes) {
+            Ok(message) => self.session.handle(&message),
+            Err(error) => {
+                self.session.fail_wire(error, bytes);
+                false
+            }
+        };
+        if !goes_on {
+            self.closing = Some(Closing::Refused);
+        } else if !self.trusted {
+            self.trust();
+        }
+    }
+
+    /// Raises the limits when the client has authenticated.
+    #[cold]
+    fn trust(&mut self) {
+        if self.session.registration.is_some() {
+            self.trusted = true;
+            let message_bytes_max = self.session.config.message_bytes_max;
+            self.splitter = Splitter::new(Limits { message_bytes_max, ..Limits::default() });
+        }
+    }
+
+    #[cold]
+    fn refuse_preamble(&mut self, found: &[u8], bytes: usize) -> usize {
+        let found = String::from_utf8_lossy(found.get(..3).unwrap_or(found));
+        info!(peer = %self.link.peer, "connection closed: it begins with {found:?}, expected \"CP2\" of Hazelcast's clients");
+        self.closing = Some(Closing::Refused);
+        bytes
+    }
+}
+
+/// Tells the client that nothing more comes, and waits a while for it to close in turn.
+async fn linger_on(mut stream: TcpStream, timeout: Duration) {
+    let drain = async {
+        stream.shutdown().await?;
+        let mut dropped = 0;
+        let mut buffer = [0; 4096];
+        while dropped < LINGER_BYTES_MAX {
+            match stream.read(&mut buffer).await? {
+                0 => break,
+                bytes => dropped += bytes,
+            }
+        }
+        io::Result::Ok(())
+    };
+    // Whatever goes wrong here, the connection is over.
+    let _ = tokio::time::timeout(timeout, drain).await;
+}

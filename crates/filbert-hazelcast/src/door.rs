@@ -1,0 +1,282 @@
+//! The listening socket, the tasks of its connections, and the watch over those that fall silent.
+
+use std::{collections::HashMap, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use filbert_grid::Grid;
+use parking_lot::Mutex;
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior},
+};
+use tracing::{debug, info, warn};
+
+use crate::{DoorConfig, connection::Connection, link::Link, outbox::End, session::Session};
+
+/// Connections that the system may keep for us until they are accepted: a whole cluster of clients that reconnects at
+/// once after a restart.
+const BACKLOG: u32 = 4096;
+
+/// How often the watch looks at the connections, at most and at least.
+const WATCH_INTERVAL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
+
+/// How long accepting pauses when the system has no more descriptors or memory for connections.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a door cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// None of the ports could be listened on.
+    #[error("cannot listen on {address}{}", more_ports(.tried))]
+    Listen {
+        /// The first address tried.
+        address: SocketAddr,
+        /// How many ports were tried, from that of `address` on.
+        tried: u16,
+        /// What the system said to the last one.
+        source: io::Error,
+    },
+}
+
+fn more_ports(tried: &u16) -> String {
+    if *tried > 1 { format!(" nor on the {} ports after it", tried - 1) } else { String::new() }
+}
+
+/// The connections that are open, by number.
+type Links = HashMap<u64, Watched>;
+
+struct Watched {
+    link: Arc<Link>,
+    /// What [`Link::reads`] said when the watch looked last, and since when it says so.
+    reads: u64,
+    since: Instant,
+    opened: Instant,
+    closing_since: Option<Instant>,
+}
+
+/// A listening door. [`Door::run`] serves clients through it.
+pub struct Door {
+    listener: TcpListener,
+    address: SocketAddr,
+    grid: Arc<Grid>,
+    config: Arc<DoorConfig>,
+    links: Arc<Mutex<Links>>,
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Figures of a door at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DoorStatistics {
+    /// Open connections.
+    pub connections: usize,
+    /// Bytes of the buffers that belong to them: requests that are not complete, replies and events not read yet.
+    pub buffer_bytes: usize,
+}
+
+/// Looks at a door from outside while it runs.
+#[derive(Clone)]
+pub struct Monitor {
+    links: Arc<Mutex<Links>>,
+}
+
+impl fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Monitor").field(&self.statistics()).finish()
+    }
+}
+
+impl Monitor {
+    /// The figures now. Looks at every connection.
+    pub fn statistics(&self) -> DoorStatistics {
+        let links = self.links.lock();
+        DoorStatistics {
+            connections: links.len(),
+            buffer_bytes: links.values().map(|watched| watched.link.held_bytes()).sum(),
+        }
+    }
+}
+
+impl Door {
+    /// Listens on the first free port of the configured ones.
+    ///
+    /// # Errors
+    ///
+    /// No port is free, or the address is not one of this machine.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime with I/O.
+    #[allow(clippy::unused_async, reason = "a listening socket needs the runtime that the caller awaits in")]
+    pub async fn bind(grid: Arc<Grid>, config: DoorConfig) -> Result<Door, DoorError> {
+        let first = config.listen;
+        // Port 0 is any free port: there is no next one.
+        let tries = if config.port_auto_increment && first.port() != 0 { config.port_count.max(1) } else { 1 };
+        let mut tried = 0;
+        loop {
+            let mut address = first;
+            address.set_port(first.port().saturating_add(tried));
+            tried += 1;
+            match listen(address) {
+                Ok(listener) => {
+                    let error = |source| DoorError::Listen { address, tried, source };
+                    let address = listener.local_addr().map_err(error)?;
+                    debug!("listening on {address} for Hazelcast's clients");
+                    return Ok(Door { listener, address, grid, config: Arc::new(config), links: Arc::default() });
+                }
+                Err(source) => {
+                    let is_taken = source.kind() == io::ErrorKind::AddrInUse;
+                    if !is_taken || tried >= tries || address.port() == u16::MAX {
+                        return Err(DoorError::Listen { address: first, tried, source });
+                    }
+                    info!("port {} is taken, trying the next one", address.port());
+                }
+            }
+        }
+    }
+
+    /// The address that is listened on.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// To look at the door while it runs.
+    pub fn monitor(&self) -> Monitor {
+        Monitor { links: self.links.clone() }
+    }
+
+    /// Serves clients until `shutdown` is ready. Then no more connections are accepted, requests that were read are
+    /// answered, replies are written as far as clients read them within the close timeout, and connections are closed,
+    /// by which clients see that they must look for another member.
+    ///
+    /// Cancel safety: dropping the future closes all connections at once.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let mut tasks = JoinSet::new();
+        let mut watch = tokio::time::interval(self.watch_interval());
+        watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut shutdown = std::pin::pin!(shutdown);
+        let mut number = 0;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                _ = watch.tick() => self.look_after_links(),
+                Some(finished) = tasks.join_next() => self.forget(finished),
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, peer)) => {
+                        number += 1;
+                        self.admit(&mut tasks, number, stream, peer);
+                    }
+                    Err(error) => {
+                        // Errors of one connection are over with it; a lack of descriptors is not.
+                        warn!("cannot accept a connection: {error}");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+            }
+        }
+        let Door { listener, .. } = &self;
+        debug!("closing {} connections to {:?}", tasks.len(), listener.local_addr());
+        self.close(&mut tasks, &mut watch).await;
+    }
+
+    /// Ends all connections and waits for them.
+    async fn close(&self, tasks: &mut JoinSet<u64>, watch: &mut tokio::time::Interval) {
+        for watched in self.links.lock().values() {
+            watched.link.end(End::Shutdown);
+        }
+        while !tasks.is_empty() {
+            tokio::select! {
+                biased;
+                _ = watch.tick() => self.look_after_links(),
+                Some(finished) = tasks.join_next() => self.forget(finished),
+            }
+        }
+    }
+
+    fn watch_interval(&self) -> Duration {
+        let shortest =
+            self.config.heartbeat_timeout.min(self.config.unauthenticated_timeout).min(self.config.close_timeout);
+        (shortest / 4).clamp(WATCH_INTERVAL.0, WATCH_INTERVAL.1)
+    }
+
+    fn admit(&self, tasks: &mut JoinSet<u64>, number: u64, stream: TcpStream, peer: SocketAddr) {
+        let mut links = self.links.lock();
+        if links.len() >= self.config.connections_max {
+            drop(links);
+            warn!(%peer, "connection refused: there are {} already, see connections_max", self.config.connections_max);
+            return;
+        }
+        // Replies are written whole batches at a time, so there is nothing to gain from delaying them.
+        let local = stream.set_nodelay(true).and_then(|()| stream.local_addr());
+        let local = match local {
+            Ok(local) => local,
+            Err(error) => {
+                debug!(%peer, "connection broken: {error}");
+                return;
+            }
+        };
+        let link = Arc::new(Link::new(peer, self.config.event_buffer_bytes_max));
+        let now = Instant::now();
+        let watched = Watched { link: link.clone(), reads: 0, since: now, opened: now, closing_since: None };
+        links.insert(number, watched);
+        drop(links);
+        let address = self.config.public_address.unwrap_or(local);
+        let session = Session::new(self.grid.clone(), self.config.clone(), link, address);
+        let connection = Connection::new(stream, session);
+        tasks.spawn(async move {
+            connection.serve().await;
+            number
+        });
+    }
+
+    fn forget(&self, finished: Result<u64, tokio::task::JoinError>) {
+        match finished {
+            Ok(number) => {
+                self.links.lock().remove(&number);
+            }
+            Err(error) => {
+                // Its number is lost with it; the link is known by nobody else holding it any more.
+                tracing::error!("a connection's task failed: {error}");
+                self.links.lock().retain(|_, watched| Arc::strong_count(&watched.link) > 1);
+            }
+        }
+    }
+
+    /// Ends connections that are silent, do not authenticate, or do not finish closing.
+    fn look_after_links(&self) {
+        let now = Instant::now();
+        for watched in self.links.lock().values_mut() {
+            let link = &watched.link;
+            let reads = link.reads();
+            if reads != watched.reads {
+                watched.reads = reads;
+                watched.since = now;
+            }
+            if link.is_closing() {
+                let since = *watched.closing_since.get_or_insert(now);
+                if now - since > self.config.close_timeout {
+                    link.end(End::Abort);
+                }
+            } else if !link.is_authenticated() {
+                if now - watched.opened > self.config.unauthenticated_timeout {
+                    link.end(End::Unauthenticated);
+                }
+            } else if now - watched.since > self.config.heartbeat_timeout {
+                link.end(End::Silent);
+            }
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A member restarted on its port must come up at once, while connections of the last one time out.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}

@@ -1,0 +1,192 @@
+//! What a session needs beside its maps: the cluster's view, proxies, heartbeats, statistics.
+
+use std::sync::Arc;
+
+use filbert_grid::{ListenerId, ObjectEvent};
+use filbert_wire::{
+    Event, Message, MessageId, Response, Uuid,
+    structure::{DistributedObjectInfo, Version},
+    table::client::{
+        add_cluster_view_listener, add_cp_group_view_listener, add_distributed_object_listener, add_migration_listener,
+        add_partition_lost_listener, create_proxies, create_proxy, deploy_classes, destroy_proxy,
+        get_distributed_objects, local_backup_listener, ping, remove_distributed_object_listener,
+        remove_migration_listener, remove_partition_lost_listener, statistics, tpc_authentication,
+        trigger_partition_assignment,
+    },
+};
+
+use crate::{
+    failure::Outcome,
+    rows::{Row, SHIPS_CODE},
+    session::Session,
+    view::{MEMBER_VERSION, VIEW_VERSION, View, silent_registration},
+};
+
+pub(crate) const ROWS: &[(MessageId, Row)] = &[
+    (add_cluster_view_listener::ID, Row::Served(handle_add_cluster_view_listener)),
+    (create_proxy::ID, Row::Served(handle_create_proxy)),
+    (create_proxies::ID, Row::Served(handle_create_proxies)),
+    (destroy_proxy::ID, Row::Served(handle_destroy_proxy)),
+    (get_distributed_objects::ID, Row::Served(handle_get_distributed_objects)),
+    (add_distributed_object_listener::ID, Row::Served(handle_add_distributed_object_listener)),
+    (remove_distributed_object_listener::ID, Row::Served(handle_remove_distributed_object_listener)),
+    (add_partition_lost_listener::ID, Row::Served(handle_add_partition_lost_listener)),
+    (remove_partition_lost_listener::ID, Row::Served(handle_remove_partition_lost_listener)),
+    (add_migration_listener::ID, Row::Served(handle_add_migration_listener)),
+    (remove_migration_listener::ID, Row::Served(handle_remove_migration_listener)),
+    (local_backup_listener::ID, Row::Served(handle_local_backup_listener)),
+    (add_cp_group_view_listener::ID, Row::Served(handle_add_cp_group_view_listener)),
+    (ping::ID, Row::Served(handle_ping)),
+    (statistics::ID, Row::Served(handle_statistics)),
+    (trigger_partition_assignment::ID, Row::Served(handle_trigger_partition_assignment)),
+    (deploy_classes::ID, Row::Refused(SHIPS_CODE)),
+    (tpc_authentication::ID, Row::Refused("this server offers no thread-per-core ports")),
+];
+
+fn handle_add_cluster_view_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
+    message.decode::<add_cluster_view_listener::Request>()?;
+    let correlation = message.correlation_id();
+    let view = View::of(session);
+    // Clients wait for the registration's response and expect to know the members by then.
+    add_cluster_view_listener::MembersViewEvent { version: VIEW_VERSION, member_infos: view.members() }.encode(
+        correlation,
+        -1,
+        &mut session.out,
+    );
+    add_cluster_view_listener::PartitionsViewEvent { version: VIEW_VERSION, partitions: view.partitions() }.encode(
+        correlation,
+        -1,
+        &mut session.out,
+    );
+    add_cluster_view_listener::MemberGroupsViewEvent { version: VIEW_VERSION, member_groups: Vec::new() }.encode(
+        correlation,
+        -1,
+        &mut session.out,
+    );
+    let version = Version { major: MEMBER_VERSION.major, minor: MEMBER_VERSION.minor };
+    add_cluster_view_listener::ClusterVersionEvent { version }.encode(correlation, -1, &mut session.out);
+    add_cluster_view_listener::Response {}.encode(correlation, &mut session.out);
+    Ok(())
+}
+
+fn handle_create_proxy(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: create_proxy::Request<'_> = message.decode()?;
+    session.grid.create_object(request.service_name, request.name)?;
+    create_proxy::Response {}.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_create_proxies(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: create_proxies::Request<'_> = message.decode()?;
+    for (name, service) in request.proxies {
+        session.grid.create_object(service, name)?;
+    }
+    create_proxies::Response {}.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_destroy_proxy(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: destroy_proxy::Request<'_> = message.decode()?;
+    session.grid.destroy_object(request.service_name, request.name);
+    destroy_proxy::Response {}.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_get_distributed_objects(session: &mut Session, message: &Message<'_>) -> Outcome {
+    message.decode::<get_distributed_objects::Request>()?;
+    let objects = session.grid.objects().list();
+    let response =
+        objects.iter().map(|id| DistributedObjectInfo { service_name: &id.service, name: &id.name }).collect();
+    get_distributed_objects::Response { response }.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_add_distributed_object_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
+    message.decode::<add_distributed_object_listener::Request>()?;
+    let correlation = message.correlation_id();
+    let link = session.link.clone();
+    let sink = move |event: &ObjectEvent<'_>| {
+        let message = add_distributed_object_listener::DistributedObjectEvent {
+            name: event.name,
+            service_name: event.service,
+            event_type: event.kind.name(),
+            source: event.source,
+        };
+        link.outbox.append(|out| message.encode(correlation, -1, out));
+    };
+    let response = Uuid::new_v4();
+    session.grid.objects().add_listener(ListenerId(response), session.connection_id(), Arc::new(sink))?;
+    add_distributed_object_listener::Response { response }.encode(correlation, &mut session.out);
+    Ok(())
+}
+
+fn handle_remove_distributed_object_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: remove_distributed_object_listener::Request = message.decode()?;
+    let response = session.grid.objects().remove_listener(ListenerId(request.registration_id));
+    remove_distributed_object_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+// A standalone member neither loses nor moves partitions, has no backups elsewhere and no CP groups: registrations for
+// such events are taken and nothing ever comes.
+
+fn handle_add_partition_lost_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
+    message.decode::<add_partition_lost_listener::Request>()?;
+    let response = silent_registration(session, add_partition_lost_listener::ID);
+    add_partition_lost_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_remove_partition_lost_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: remove_partition_lost_listener::Request = message.decode()?;
+    let response = request.registration_id == silent_registration(session, add_partition_lost_listener::ID);
+    remove_partition_lost_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_add_migration_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
+    message.decode::<add_migration_listener::Request>()?;
+    let response = silent_registration(session, add_migration_listener::ID);
+    add_migration_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_remove_migration_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: remove_migration_listener::Request = message.decode()?;
+    let response = request.registration_id == silent_registration(session, add_migration_listener::ID);
+    remove_migration_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_local_backup_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
+    message.decode::<local_backup_listener::Request>()?;
+    let response = silent_registration(session, local_backup_listener::ID);
+    local_backup_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_add_cp_group_view_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
+    message.decode::<add_cp_group_view_listener::Request>()?;
+    add_cp_group_view_listener::Response {}.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_ping(session: &mut Session, message: &Message<'_>) -> Outcome {
+    message.decode::<ping::Request>()?;
+    ping::Response {}.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_statistics(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: statistics::Request<'_> = message.decode()?;
+    session.grid.clients().set_statistics(session.client, request.client_attributes)?;
+    statistics::Response {}.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_trigger_partition_assignment(session: &mut Session, message: &Message<'_>) -> Outcome {
+    // A standalone member owns every partition from its start.
+    message.decode::<trigger_partition_assignment::Request>()?;
+    trigger_partition_assignment::Response {}.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}

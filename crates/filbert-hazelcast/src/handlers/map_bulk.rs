@@ -1,0 +1,180 @@
+//! Messages about many entries or a whole map.
+
+use filbert_data::{TypeId, type_id};
+use filbert_grid::{Change, Expiry, Metadata, PutMode};
+use filbert_wire::{
+    Data, Message, MessageId, Response,
+    structure::SimpleEntryView,
+    table::map::{
+        clear, entry_set, evict_all, flush, get_all, key_set, load_all, load_given_keys, put_all,
+        put_all_with_metadata, remove_all, values,
+    },
+};
+
+use crate::{
+    change::Batch,
+    failure::{Failure, Outcome},
+    listing::Listing,
+    rows::{NEEDS_QUERIES, Row},
+    session::Session,
+};
+
+pub(crate) const ROWS: &[(MessageId, Row)] = &[
+    (get_all::ID, Row::Served(handle_get_all)),
+    (put_all::ID, Row::Served(handle_put_all)),
+    (put_all_with_metadata::ID, Row::Served(handle_put_all_with_metadata)),
+    (key_set::ID, Row::Served(handle_key_set)),
+    (values::ID, Row::Served(handle_values)),
+    (entry_set::ID, Row::Served(handle_entry_set)),
+    (clear::ID, Row::Served(handle_clear)),
+    (evict_all::ID, Row::Served(handle_evict_all)),
+    (remove_all::ID, Row::Served(handle_remove_all)),
+    (load_all::ID, Row::Served(handle_load_all)),
+    (load_given_keys::ID, Row::Served(handle_load_given_keys)),
+    (flush::ID, Row::Served(handle_flush)),
+];
+
+fn handle_get_all(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: get_all::Request<'_> = message.decode()?;
+    let header = session.partition_in_header(message);
+    let map = session.handles.find(&session.grid, request.name)?;
+    let mut listing = Listing::begin(get_all::RESPONSE_ID, message.correlation_id(), &mut session.out);
+    listing.open();
+    for key in request.keys {
+        let partition = header.unwrap_or_else(|| map.partition_of(key));
+        map.get(partition, key, |value| {
+            if let Some(value) = value {
+                listing.entry(key, value);
+            }
+        });
+    }
+    listing.finish();
+    Ok(())
+}
+
+fn handle_put_all(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: put_all::Request<'_> = message.decode()?;
+    let mut batch = Batch::new(session, message, |correlation, out| put_all::Response {}.encode(correlation, out));
+    for (key, value) in request.entries {
+        let put = Change::Put { key, value, expiry: Expiry::DEFAULT, mode: PutMode::Set };
+        batch.change(session, message, request.name, put)?;
+    }
+    batch.finish(session);
+    Ok(())
+}
+
+fn handle_put_all_with_metadata(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: put_all_with_metadata::Request<'_> = message.decode()?;
+    let mut batch =
+        Batch::new(session, message, |correlation, out| put_all_with_metadata::Response {}.encode(correlation, out));
+    for entry in &request.entries {
+        let mode = PutMode::Metadata(metadata(entry));
+        let put = Change::Put { key: entry.key, value: entry.value, expiry: Expiry::DEFAULT, mode };
+        batch.change(session, message, request.name, put)?;
+    }
+    batch.finish(session);
+    Ok(())
+}
+
+/// What a client knows of an entry. Clients say "for ever" by the largest number, the grid by zero.
+fn metadata(entry: &SimpleEntryView<'_>) -> Metadata {
+    let duration = |ms: i64| if ms == i64::MAX { 0 } else { ms };
+    Metadata {
+        created_ms: entry.creation_time,
+        updated_ms: entry.last_update_time,
+        accessed_ms: entry.last_access_time,
+        expires_ms: if entry.expiration_time < 0 { i64::MAX } else { entry.expiration_time },
+        hits: u64::try_from(entry.hits).unwrap_or(0),
+        version: u64::try_from(entry.version).unwrap_or(0),
+        expiry: Expiry { ttl_ms: duration(entry.ttl), max_idle_ms: duration(entry.max_idle) },
+    }
+}
+
+fn handle_key_set(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: key_set::Request<'_> = message.decode()?;
+    list(session, message, key_set::RESPONSE_ID, request.name, |listing, key, _| listing.item(key))
+}
+
+fn handle_values(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: values::Request<'_> = message.decode()?;
+    list(session, message, values::RESPONSE_ID, request.name, |listing, _, value| listing.item(value))
+}
+
+fn handle_entry_set(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: entry_set::Request<'_> = message.decode()?;
+    list(session, message, entry_set::RESPONSE_ID, request.name, |listing, key, value| listing.entry(key, value))
+}
+
+/// Answers with all of a map.
+fn list(
+    session: &mut Session,
+    message: &Message<'_>,
+    response: MessageId,
+    name: &str,
+    append: fn(&mut Listing<'_>, Data<'_>, Data<'_>),
+) -> Outcome {
+    let map = session.handles.find(&session.grid, name)?;
+    let mut listing = Listing::begin(response, message.correlation_id(), &mut session.out);
+    listing.open();
+    map.for_each(&mut |key, value| append(&mut listing, key, value));
+    listing.finish();
+    Ok(())
+}
+
+fn handle_clear(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: clear::Request<'_> = message.decode()?;
+    let caller = session.caller(0);
+    session.map(request.name)?.clear(caller)?;
+    clear::Response {}.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_evict_all(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: evict_all::Request<'_> = message.decode()?;
+    let caller = session.caller(0);
+    session.map(request.name)?.evict_all(caller)?;
+    evict_all::Response {}.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_remove_all(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: remove_all::Request<'_> = message.decode()?;
+    if !is_always_true(request.predicate) {
+        let reason = format!("of predicates it takes only the one that is always true; {NEEDS_QUERIES}");
+        return Err(Failure::unsupported(message.id(), &reason));
+    }
+    let caller = session.caller(0);
+    session.map(request.name)?.clear(caller)?;
+    remove_all::Response {}.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+/// Whether a predicate is the stock clients' `alwaysTrue`: an IdentifiedDataSerializable (marked by a one) of the
+/// predicates' factory, -20, and class 14, which has no content.
+fn is_always_true(predicate: Data<'_>) -> bool {
+    const TRUE_PREDICATE: [u8; 9] = [1, 0xff, 0xff, 0xff, 0xec, 0, 0, 0, 14];
+    type_id(predicate).is_ok_and(|id| id == TypeId::IDENTIFIED)
+        && predicate.get(filbert_data::BLOB_HEADER_BYTES..) == Some(&TRUE_PREDICATE)
+}
+
+fn handle_load_all(session: &mut Session, message: &Message<'_>) -> Outcome {
+    // There is no store to load from, which Hazelcast answers in the same way: with nothing loaded.
+    let request: load_all::Request<'_> = message.decode()?;
+    session.map(request.name)?;
+    load_all::Response {}.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_load_given_keys(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: load_given_keys::Request<'_> = message.decode()?;
+    session.map(request.name)?;
+    load_given_keys::Response {}.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_flush(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: flush::Request<'_> = message.decode()?;
+    session.map(request.name)?;
+    flush::Response {}.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}

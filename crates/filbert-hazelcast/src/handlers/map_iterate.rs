@@ -1,0 +1,125 @@
+//! Iteration over one partition of a map, a batch at a time.
+//!
+//! Clients carry the position along as a list of pairs (index, table size) which they do not look into, but for two
+//! things: a new iteration begins with the index 2147483647, and one whose last index is negative is over. Filbert's
+//! position is a [`Cursor`], an unsigned number of 32 bits, and always travels as one pair: its lower 31 bits as the
+//! index, its upper bit as the table size.
+
+use filbert_grid::Cursor;
+use filbert_wire::{
+    CorrelationId, Message, MessageId,
+    table::map::{fetch_entries, fetch_keys},
+};
+
+use crate::{
+    failure::{Failure, Outcome},
+    listing::{Listing, fill_pair},
+    rows::Row,
+    session::Session,
+};
+
+pub(crate) const ROWS: &[(MessageId, Row)] =
+    &[(fetch_keys::ID, Row::Served(handle_fetch_keys)), (fetch_entries::ID, Row::Served(handle_fetch_entries))];
+
+/// The position that clients begin with.
+const START: (i32, i32) = (i32::MAX, -1);
+/// The position that ends an iteration.
+const END: (i32, i32) = (-1, 0);
+
+fn encode_cursor(cursor: Cursor) -> (i32, i32) {
+    ((cursor.0 & i32::MAX.cast_unsigned()).cast_signed(), (cursor.0 >> 31).cast_signed())
+}
+
+/// The position to go on from; `None` at the end.
+fn decode_cursor(pointers: &[(i32, i32)]) -> Result<Option<Cursor>, &'static str> {
+    match pointers.last() {
+        None => Err("field \"iterationPointers\": an empty list where one position is expected"),
+        Some(&START) => Ok(Some(Cursor::START)),
+        Some((index, _)) if *index < 0 => Ok(None),
+        Some((index, high @ (0 | 1))) => Ok(Some(Cursor(index.cast_unsigned() | high.cast_unsigned() << 31))),
+        Some(_) => Err("field \"iterationPointers\": a position that this server did not give out"),
+    }
+}
+
+/// What a request for a batch says.
+struct Fetch<'a> {
+    response: MessageId,
+    correlation: CorrelationId,
+    name: &'a str,
+    pointers: &'a [(i32, i32)],
+    batch: i32,
+}
+
+fn handle_fetch_keys(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: fetch_keys::Request<'_> = message.decode()?;
+    let fetch = Fetch {
+        response: fetch_keys::RESPONSE_ID,
+        correlation: message.correlation_id(),
+        name: request.name,
+        pointers: &request.iteration_pointers,
+        batch: request.batch,
+    };
+    answer(session, message, &fetch, |listing, key, _| listing.item(key))
+}
+
+fn handle_fetch_entries(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: fetch_entries::Request<'_> = message.decode()?;
+    let fetch = Fetch {
+        response: fetch_entries::RESPONSE_ID,
+        correlation: message.correlation_id(),
+        name: request.name,
+        pointers: &request.iteration_pointers,
+        batch: request.batch,
+    };
+    answer(session, message, &fetch, |listing, key, value| listing.entry(key, value))
+}
+
+fn answer(
+    session: &mut Session,
+    message: &Message<'_>,
+    fetch: &Fetch<'_>,
+    append: fn(&mut Listing<'_>, &[u8], &[u8]),
+) -> Outcome {
+    let id = message.id();
+    let Some(partition) = session.partition_in_header(message) else {
+        let text = format!(
+            "partition {} where one of 0 to {} is expected",
+            message.partition_id(),
+            session.grid.partition_count() - 1
+        );
+        return Err(Failure::argument(id, &text));
+    };
+    let at_least = usize::try_from(fetch.batch).ok().filter(|batch| *batch > 0);
+    let at_least = at_least.ok_or_else(|| Failure::argument(id, "field \"batch\": at least 1 is expected"))?;
+    let cursor = decode_cursor(fetch.pointers).map_err(|text| Failure::argument(id, text))?;
+
+    let start = session.out.len();
+    let map = session.handles.find(&session.grid, fetch.name)?;
+    let mut listing = Listing::begin(fetch.response, fetch.correlation, &mut session.out);
+    listing.pair();
+    listing.open();
+    let next = cursor
+        .and_then(|cursor| map.fetch(partition, cursor, at_least, &mut |key, value| append(&mut listing, key, value)));
+    listing.finish();
+    fill_pair(&mut session.out, start, next.map_or(END, encode_cursor));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_survives_the_way_through_a_client() {
+        for cursor in [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff] {
+            let pointer = encode_cursor(Cursor(cursor));
+            assert!(pointer.0 >= 0, "{cursor:x} would end the iteration");
+            assert_ne!(pointer, START, "{cursor:x} would start again");
+            assert_eq!(decode_cursor(&[pointer]), Ok(Some(Cursor(cursor))));
+        }
+        assert_eq!(decode_cursor(&[START]), Ok(Some(Cursor::START)));
+        assert_eq!(decode_cursor(&[END]), Ok(None));
+        assert!(decode_cursor(&[]).is_err());
+        assert!(decode_cursor(&[(5, 16)]).is_err());
+    }
+}

@@ -1,0 +1,106 @@
+//! Listeners of a map's entries.
+
+use std::sync::Arc;
+
+use filbert_grid::{Blob, EntryEvent, EntrySink, EventKinds, ListenerId, ListenerSpec};
+use filbert_wire::{
+    CorrelationId, Event, Message, MessageId, Response,
+    table::map::{
+        add_entry_listener, add_entry_listener_to_key, add_partition_lost_listener, remove_entry_listener,
+        remove_partition_lost_listener,
+    },
+};
+
+use crate::{failure::Outcome, link::Link, rows::Row, session::Session, view::silent_registration};
+
+pub(crate) const ROWS: &[(MessageId, Row)] = &[
+    (add_entry_listener::ID, Row::Served(handle_add)),
+    (add_entry_listener_to_key::ID, Row::Served(handle_add_to_key)),
+    (remove_entry_listener::ID, Row::Served(handle_remove)),
+    (add_partition_lost_listener::ID, Row::Served(handle_add_partition_lost)),
+    (remove_partition_lost_listener::ID, Row::Served(handle_remove_partition_lost)),
+];
+
+/// Sends events to one client, under the correlation id of its registration. Called under a partition's lock.
+struct ToClient {
+    link: Arc<Link>,
+    correlation: CorrelationId,
+}
+
+macro_rules! sink {
+    ($sink:ident, $method:ident) => {
+        struct $sink(ToClient);
+
+        impl EntrySink for $sink {
+            fn deliver(&self, event: &EntryEvent<'_>) {
+                let partition = event.partition.map_or(-1, |partition| partition.0.cast_signed());
+                let message = $method::EntryEvent {
+                    key: event.key,
+                    value: event.value,
+                    old_value: event.old_value,
+                    merging_value: None,
+                    event_type: EventKinds::of(event.kind).0.cast_signed(),
+                    uuid: event.member,
+                    number_of_affected_entries: i32::try_from(event.affected).unwrap_or(i32::MAX),
+                };
+                self.0.link.outbox.append(|out| message.encode(self.0.correlation, partition, out));
+            }
+        }
+    };
+}
+
+sink!(OfMap, add_entry_listener);
+sink!(OfKey, add_entry_listener_to_key);
+
+fn handle_add(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: add_entry_listener::Request<'_> = message.decode()?;
+    let correlation = message.correlation_id();
+    let spec = ListenerSpec {
+        key: None,
+        include_value: request.include_value,
+        kinds: EventKinds(request.listener_flags.cast_unsigned()),
+        connection: session.connection_id(),
+    };
+    let sink = Arc::new(OfMap(ToClient { link: session.link.clone(), correlation }));
+    let id = session.map(request.name)?.add_listener(spec, sink)?;
+    add_entry_listener::Response { response: id.0 }.encode(correlation, &mut session.out);
+    Ok(())
+}
+
+fn handle_add_to_key(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: add_entry_listener_to_key::Request<'_> = message.decode()?;
+    let correlation = message.correlation_id();
+    let spec = ListenerSpec {
+        key: Some(Blob::from(request.key.to_vec())),
+        include_value: request.include_value,
+        kinds: EventKinds(request.listener_flags.cast_unsigned()),
+        connection: session.connection_id(),
+    };
+    let sink = Arc::new(OfKey(ToClient { link: session.link.clone(), correlation }));
+    let id = session.map(request.name)?.add_listener(spec, sink)?;
+    add_entry_listener_to_key::Response { response: id.0 }.encode(correlation, &mut session.out);
+    Ok(())
+}
+
+fn handle_remove(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: remove_entry_listener::Request<'_> = message.decode()?;
+    let response = session.grid.remove_map_listener(request.name, ListenerId(request.registration_id));
+    remove_entry_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_add_partition_lost(session: &mut Session, message: &Message<'_>) -> Outcome {
+    // A standalone member loses a partition only together with itself: nobody is left to tell.
+    let request: add_partition_lost_listener::Request<'_> = message.decode()?;
+    session.map(request.name)?;
+    let response = silent_registration(session, add_partition_lost_listener::ID);
+    add_partition_lost_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
+
+fn handle_remove_partition_lost(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: remove_partition_lost_listener::Request<'_> = message.decode()?;
+    let response = request.registration_id == silent_registration(session, add_partition_lost_listener::ID);
+    remove_partition_lost_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}

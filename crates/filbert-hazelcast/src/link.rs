@@ -1,0 +1,75 @@
+//! What a connection's task shares with the rest of the door: its outbox, and signs of life.
+
+use std::{
+    net::SocketAddr,
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+};
+
+use crate::outbox::{End, Outbox};
+
+/// The side of a connection that other tasks see.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) outbox: Outbox,
+    pub(crate) peer: SocketAddr,
+    /// Counts the reads that brought something. The door compares it from time to time, so that no request pays for
+    /// a clock.
+    reads: AtomicU64,
+    authenticated: AtomicBool,
+    closing: AtomicBool,
+    /// Bytes of buffers that the connection's task held at the end of its last turn.
+    held_bytes: AtomicUsize,
+}
+
+impl Link {
+    pub(crate) fn new(peer: SocketAddr, event_buffer_bytes_max: usize) -> Self {
+        Self {
+            outbox: Outbox::new(event_buffer_bytes_max),
+            peer,
+            reads: AtomicU64::new(0),
+            authenticated: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+            held_bytes: AtomicUsize::new(0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn count_read(&self) {
+        // Only this connection's task writes, so a load and a store do.
+        self.reads.store(self.reads.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_authenticated(&self) {
+        self.authenticated.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_authenticated(&self) -> bool {
+        self.authenticated.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_closing(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set_held_bytes(&self, bytes: usize) {
+        self.held_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of all buffers of the connection.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held_bytes.load(Ordering::Relaxed) + self.outbox.bytes()
+    }
+
+    pub(crate) fn end(&self, end: End) {
+        self.outbox.end(end);
+    }
+}

@@ -1,0 +1,93 @@
+//! Replies that are one long list, written entry by entry while a map is visited, so that no second copy is made.
+
+use filbert_wire::{
+    CorrelationId, Data, MessageId,
+    frame::{Writer, flags},
+};
+
+/// A response under construction: the first frame is there, lists follow.
+pub(crate) struct Listing<'o> {
+    writer: Writer<'o>,
+}
+
+impl<'o> Listing<'o> {
+    /// Begins a response without fields of fixed size.
+    pub(crate) fn begin(response: MessageId, correlation: CorrelationId, out: &'o mut Vec<u8>) -> Self {
+        let mut writer = Writer::new(out);
+        writer.frame_with(flags::UNFRAGMENTED, |out| {
+            out.extend_from_slice(&response.0.to_le_bytes());
+            out.extend_from_slice(&correlation.0.to_le_bytes());
+            // No backups to wait for.
+            out.push(0);
+        });
+        Self { writer }
+    }
+
+    /// Opens a list.
+    pub(crate) fn open(&mut self) {
+        self.writer.begin();
+    }
+
+    /// Appends a key or a value.
+    #[inline]
+    pub(crate) fn item(&mut self, data: Data<'_>) {
+        self.writer.frame(0, data);
+    }
+
+    /// Appends a key and its value.
+    #[inline]
+    pub(crate) fn entry(&mut self, key: Data<'_>, value: Data<'_>) {
+        self.writer.frame(0, key);
+        self.writer.frame(0, value);
+    }
+
+    /// Closes the list and the response.
+    pub(crate) fn finish(mut self) {
+        self.writer.end();
+        self.writer.finish();
+    }
+
+    /// A packed list of one pair of numbers, to be filled in by [`fill_pair`] when they are known.
+    pub(crate) fn pair(&mut self) {
+        self.writer.frame(0, &[0; 8]);
+    }
+}
+
+/// Where the pair stands in a response that begins with one: behind the first frame's header and content, and the
+/// header of the pair's own frame.
+const PAIR_AT: usize = 6 + 13 + 6;
+
+/// Fills in the pair of the response that begins at `start`.
+pub(crate) fn fill_pair(out: &mut [u8], start: usize, pair: (i32, i32)) {
+    if let Some(field) = out.get_mut(start + PAIR_AT..start + PAIR_AT + 8) {
+        let (first, second) = field.split_at_mut(4);
+        first.copy_from_slice(&pair.0.to_le_bytes());
+        second.copy_from_slice(&pair.1.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filbert_wire::{Message, table::map::fetch_keys};
+
+    use super::*;
+
+    #[test]
+    fn a_listing_decodes_as_the_response_that_it_stands_for() {
+        let mut out = b"before".to_vec();
+        let start = out.len();
+        let mut listing = Listing::begin(fetch_keys::RESPONSE_ID, CorrelationId(7), &mut out);
+        listing.pair();
+        listing.open();
+        listing.item(b"key 1");
+        listing.item(b"");
+        listing.finish();
+        fill_pair(&mut out, start, (5, -6));
+
+        let message = Message::parse(&out[start..]).unwrap();
+        assert_eq!(message.correlation_id(), CorrelationId(7));
+        let response: fetch_keys::Response<'_> = message.decode().unwrap();
+        assert_eq!(response.iteration_pointers, [(5, -6)]);
+        assert_eq!(response.keys, [b"key 1".as_slice(), b""]);
+    }
+}

@@ -1,0 +1,158 @@
+//! What other threads have to say to a client: events, and replies to requests that waited.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    task::Waker,
+};
+
+use parking_lot::Mutex;
+
+/// Why the door ends a connection from outside of its task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The member stops.
+    Shutdown,
+    /// Nothing came for longer than the heartbeat timeout.
+    Silent,
+    /// No authentication came in time.
+    Unauthenticated,
+    /// More events wait than the limit allows.
+    Overflow,
+    /// The connection was to close and its client does not read: give up.
+    Abort,
+}
+
+/// A buffer that any thread appends messages to and the connection's task empties.
+///
+/// Appending never blocks for longer than another append. The task looks at one flag per turn and locks only when
+/// there is something.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    /// Whether there is something for the task: bytes, or an end.
+    filled: AtomicBool,
+    state: Mutex<State>,
+    bytes_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    bytes: Vec<u8>,
+    waker: Option<Waker>,
+    end: Option<End>,
+}
+
+impl Outbox {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { filled: AtomicBool::new(false), state: Mutex::default(), bytes_max }
+    }
+
+    /// Appends what `encode` writes: whole messages. Beyond the limit everything is dropped and the connection ends.
+    pub(crate) fn append(&self, encode: impl FnOnce(&mut Vec<u8>)) {
+        let mut state = self.state.lock();
+        if state.end.is_some() {
+            return;
+        }
+        encode(&mut state.bytes);
+        if state.bytes.len() > self.bytes_max {
+            state.bytes = Vec::new();
+            state.end = Some(End::Overflow);
+            self.wake_regardless(&state);
+        }
+        self.wake(&state);
+    }
+
+    /// Ends the connection. The first reason counts, but [`End::Abort`] overrules any.
+    pub(crate) fn end(&self, end: End) {
+        let mut state = self.state.lock();
+        if state.end.is_none() || end == End::Abort {
+            state.end = Some(end);
+        }
+        self.wake_regardless(&state);
+    }
+
+    /// Wakes the task even if it knows that there is something: it may be waiting for its client to read.
+    fn wake_regardless(&self, state: &State) {
+        self.filled.store(true, Ordering::Release);
+        if let Some(waker) = &state.waker {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Has the task look at what waits within its session.
+    pub(crate) fn poke(&self) {
+        let state = self.state.lock();
+        self.wake(&state);
+    }
+
+    fn wake(&self, state: &State) {
+        if !self.filled.swap(true, Ordering::AcqRel)
+            && let Some(waker) = &state.waker
+        {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Whom to wake from now on.
+    pub(crate) fn register(&self, waker: &Waker) {
+        self.state.lock().waker = Some(waker.clone());
+    }
+
+    /// Whether [`Outbox::collect`] would find something.
+    #[inline]
+    pub(crate) fn is_filled(&self) -> bool {
+        self.filled.load(Ordering::Acquire)
+    }
+
+    /// Moves the bytes behind `out`, and tells how the connection ends if it does.
+    pub(crate) fn collect(&self, out: &mut Vec<u8>) -> Option<End> {
+        let mut state = self.state.lock();
+        // Within the lock: whoever appends later raises the flag again.
+        self.filled.store(false, Ordering::Release);
+        if out.is_empty() {
+            std::mem::swap(out, &mut state.bytes);
+            state.bytes = Vec::new();
+        } else {
+            out.append(&mut state.bytes);
+            state.bytes = Vec::new();
+        }
+        state.end
+    }
+
+    /// How the connection ends, if it does; the bytes stay.
+    pub(crate) fn peek_end(&self) -> Option<End> {
+        self.state.lock().end
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.state.lock().bytes.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_appended_is_collected_in_order() {
+        let outbox = Outbox::new(100);
+        outbox.append(|out| out.extend_from_slice(b"one"));
+        outbox.append(|out| out.extend_from_slice(b"two"));
+        assert!(outbox.is_filled());
+        let mut out = b"zero".to_vec();
+        assert_eq!(outbox.collect(&mut out), None);
+        assert_eq!(out, b"zeroonetwo");
+        assert!(!outbox.is_filled());
+    }
+
+    #[test]
+    fn more_than_the_limit_ends_the_connection_and_frees_the_bytes() {
+        let outbox = Outbox::new(10);
+        outbox.append(|out| out.extend_from_slice(&[0; 11]));
+        outbox.append(|out| out.extend_from_slice(&[0; 11]));
+        let mut out = Vec::new();
+        assert_eq!(outbox.collect(&mut out), Some(End::Overflow));
+        assert!(out.is_empty());
+        assert_eq!(outbox.bytes(), 0);
+    }
+}

@@ -1,0 +1,142 @@
+//! What a connection is to its handlers: the grid, the client, and the place where replies go.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use filbert_grid::{Caller, ClientConnection, ConnectionId, ErrorKind, Grid, Map, PartitionId};
+use filbert_wire::{CorrelationId, Data, Message, MessageId, Uuid, WireError};
+use tracing::{debug, info};
+
+use crate::{
+    DoorConfig,
+    failure::{Failure, Outcome},
+    handlers::journal::JournalWaits,
+    handles::Handles,
+    link::Link,
+    rows::{self, Row},
+};
+
+/// One connection's state. Handlers get it whole; each uses a few of the fields.
+pub(crate) struct Session {
+    pub(crate) grid: Arc<Grid>,
+    pub(crate) config: Arc<DoorConfig>,
+    pub(crate) link: Arc<Link>,
+    /// Replies in the order in which they were made.
+    pub(crate) out: Vec<u8>,
+    pub(crate) handles: Handles,
+    /// The address that this client is told to find the member at.
+    pub(crate) address: SocketAddr,
+    /// The client's UUID; nil before authentication.
+    pub(crate) client: Uuid,
+    /// Registration with the grid, from authentication on. Dropping it gives back what the client held.
+    pub(crate) registration: Option<ClientConnection>,
+    pub(crate) journal_waits: JournalWaits,
+    /// Set by an authentication that failed: the reply is a normal one, and then the connection is closed.
+    pub(crate) refused: bool,
+}
+
+impl Session {
+    pub(crate) fn new(grid: Arc<Grid>, config: Arc<DoorConfig>, link: Arc<Link>, address: SocketAddr) -> Self {
+        let handles = Handles::new(config.handles_max);
+        Self {
+            grid,
+            config,
+            link,
+            out: Vec::new(),
+            handles,
+            address,
+            client: Uuid::nil(),
+            registration: None,
+            journal_waits: JournalWaits::default(),
+            refused: false,
+        }
+    }
+
+    /// Runs a request and appends its reply. False when the connection must be closed after that.
+    #[inline]
+    pub(crate) fn handle(&mut self, message: &Message<'_>) -> bool {
+        let start = self.out.len();
+        let outcome = match rows::find(message.id()) {
+            Row::Served(handler) if self.registration.is_some() => handler(self, message),
+            row => self.handle_rare(row, message),
+        };
+        match outcome {
+            Ok(()) => !self.refused,
+            Err(failure) => {
+                self.out.truncate(start);
+                self.fail(&failure, message.correlation_id(), Some(message.id()))
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn handle_rare(&mut self, row: Row, message: &Message<'_>) -> Outcome {
+        let id = message.id();
+        match row {
+            Row::Authenticates(handler) => handler(self, message),
+            _ if self.registration.is_none() => {
+                let text = format!("{id} came before authentication; expected Client.authentication first");
+                let mut failure = Failure::new(ErrorKind::Authentication, text);
+                failure.closes = true;
+                Err(failure)
+            }
+            Row::Served(handler) => handler(self, message),
+            Row::Refused(reason) => Err(Failure::unsupported(id, reason)),
+            Row::Absent => Err(Failure::unsupported(id, "this server does not serve it")),
+        }
+    }
+
+    /// Answers bytes that are no message, under the correlation id that they seem to carry.
+    #[cold]
+    pub(crate) fn fail_wire(&mut self, error: WireError, bytes: &[u8]) {
+        // Frame header of 6 bytes, message id of 4, correlation id of 8.
+        let correlation = bytes.get(10..18).and_then(|bytes| bytes.first_chunk::<8>());
+        let correlation = CorrelationId(correlation.map_or(-1, |bytes| i64::from_le_bytes(*bytes)));
+        let failure: Box<Failure> = error.into();
+        self.fail(&failure, correlation, None);
+    }
+
+    #[cold]
+    fn fail(&mut self, failure: &Failure, correlation: CorrelationId, id: Option<MessageId>) -> bool {
+        let name = id.map_or_else(|| "bytes that are no message".to_owned(), |id| id.to_string());
+        if failure.closes {
+            info!(peer = %self.link.peer, client = %self.client, "{name} refused and connection closed: {}", failure.text);
+        } else {
+            debug!(peer = %self.link.peer, client = %self.client, "{name} refused: {}", failure.text);
+        }
+        failure.encode(correlation, &mut self.out);
+        !failure.closes
+    }
+
+    /// The map of this name.
+    #[inline]
+    pub(crate) fn map(&mut self, name: &str) -> Result<&Arc<Map>, Box<Failure>> {
+        Ok(self.handles.find(&self.grid, name)?)
+    }
+
+    /// The partition of a request about `key`: the one that the client computed, or else ours.
+    #[inline]
+    pub(crate) fn partition(&self, message: &Message<'_>, key: Data<'_>) -> PartitionId {
+        match self.partition_in_header(message) {
+            Some(partition) => partition,
+            None => filbert_data::partition_of(key, self.grid.partition_count()),
+        }
+    }
+
+    /// The partition that a request is sent to, if there is such a one.
+    #[inline]
+    pub(crate) fn partition_in_header(&self, message: &Message<'_>) -> Option<PartitionId> {
+        let id = u32::try_from(message.partition_id()).ok()?;
+        (id < self.grid.partition_count()).then_some(PartitionId(id))
+    }
+
+    /// The client with one of its threads.
+    #[inline]
+    pub(crate) fn caller(&self, thread: i64) -> Caller {
+        Caller { client: self.client, thread }
+    }
+
+    /// By which listeners are tied to this connection.
+    pub(crate) fn connection_id(&self) -> Option<ConnectionId> {
+        self.registration.as_ref().map(ClientConnection::id)
+    }
+}
