@@ -1,145 +1,231 @@
-//! The real clients, from their registries, against the real program.
+//! The real clients, unmodified and from their registries, against the real program; one suite a language.
 //!
-//! Each language's suite starts members itself, by the command in `FILBERT_E2E_MEMBER` (a JSON list of words), to which
-//! it adds `--listen` and `--config`; the member prints the address that it serves.
+//! A suite starts the members that it needs itself, by the command in `FILBERT_E2E_MEMBER` (a JSON array of words),
+//! on ephemeral loopback ports, and ends them. Values that one language writes and another reads go through one member
+//! that all suites share; this module runs it.
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
-use crate::steps::{Steps, output, run};
-use crate::tools;
-use crate::workspace::{cargo, command, program, root, target_directory};
+use crate::{Peer, shell, shell::Workspace, steps::Steps, tools};
 
-/// The release that the expectations are checked against.
-const HAZELCAST: &str = "5.7.0";
-
-/// A client, by the language it is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+/// A language with a stock client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Language {
-    /// `hazelcast-python-client`, by pytest.
     Python,
-    /// `com.hazelcast:hazelcast`, by JUnit.
     Java,
-    /// `hazelcast-client`, by Node's test runner.
     Node,
-    /// `hazelcast-go-client`, by go test.
     Go,
 }
 
-/// Runs the suites; all of them if none is named.
-///
-/// # Errors
-/// A suite failed.
-pub(crate) fn e2e(clients: &[Language], against_hazelcast: bool) -> Result<()> {
-    let mut steps = Steps::new();
-    add_steps(&mut steps, clients, against_hazelcast);
-    steps.finish()
-}
+impl Language {
+    const ALL: [Language; 4] = [Language::Python, Language::Java, Language::Node, Language::Go];
 
-/// Adds a step for each suite.
-pub(crate) fn add_steps(steps: &mut Steps, clients: &[Language], against_hazelcast: bool) {
-    let clients = if clients.is_empty() { Language::value_variants() } else { clients };
-    let mut member = None;
-    steps.run("the member under test", || {
-        member = Some(if against_hazelcast { hazelcast()? } else { filbert()? });
-        Ok(())
-    });
-    let Some(member) = member else { return };
-    for client in clients {
-        let name = format!("{client:?} client").replace("Node", "Node.js");
-        steps.run(&name, || suite(*client, &member, against_hazelcast));
-    }
-}
-
-/// The command that starts our program.
-fn filbert() -> Result<Vec<String>> {
-    run(&mut cargo(&["build", "--release", "--package", "filbert"]))?;
-    Ok(vec![program()?.to_string_lossy().into_owned()])
-}
-
-/// The command that starts a real Hazelcast member with the same arguments.
-fn hazelcast() -> Result<Vec<String>> {
-    need_java()?;
-    let artifact = format!("-Dartifact=com.hazelcast:hazelcast:{HAZELCAST}");
-    run(command("mvn").args(["-q", "-B", "dependency:get", &artifact]))?;
-    let repository = output(command("mvn").args([
-        "-q",
-        "-B",
-        "help:evaluate",
-        "-Dexpression=settings.localRepository",
-        "-DforceStdout",
-    ]))?;
-    let jar =
-        PathBuf::from(repository.trim()).join(format!("com/hazelcast/hazelcast/{HAZELCAST}/hazelcast-{HAZELCAST}.jar"));
-    let source = root().join("e2e/peer/Member.java");
-    let words = ["java", "-Xmx512m", "-cp", &jar.to_string_lossy(), &source.to_string_lossy()];
-    Ok(words.map(str::to_owned).to_vec())
-}
-
-fn need_java() -> Result<()> {
-    tools::need("java", "-version", &["openjdk-17-jdk-headless"])?;
-    tools::need("mvn", "-version", &["maven"])
-}
-
-fn suite(language: Language, member: &[String], against_hazelcast: bool) -> Result<()> {
-    let directory = root().join("e2e").join(format!("{language:?}").to_lowercase());
-    let mut tests = match language {
-        Language::Python => python()?,
-        Language::Java => java()?,
-        Language::Node => node(&directory)?,
-        Language::Go => go()?,
-    };
-    tests.current_dir(directory).env("FILBERT_E2E_MEMBER", serde_json::to_string(member)?);
-    tests.env("FILBERT_E2E_TARGET", if against_hazelcast { "hazelcast" } else { "filbert" });
-    run(&mut tests)
-}
-
-fn python() -> Result<Command> {
-    tools::need("python3", "--version", &["python3", "python3-venv"])?;
-    let environment = target_directory()?.join("e2e-python");
-    let interpreter = environment.join("bin/python");
-    if !interpreter.exists() {
-        let mut create = command("python3");
-        create.args(["-m", "venv"]).arg(&environment);
-        if run(&mut create).is_err() {
-            // Debian's python3 alone cannot make environments.
-            tools::install(&["python3-venv"])?;
-            run(&mut create)?;
+    fn name(self) -> &'static str {
+        match self {
+            Language::Python => "python",
+            Language::Java => "java",
+            Language::Node => "node",
+            Language::Go => "go",
         }
     }
-    let interpreter = interpreter.to_str().context("the target directory's name is no text")?;
-    let requirements = root().join("e2e/python/requirements.txt");
-    run(command(interpreter)
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"])
-        .arg(requirements))?;
-    let mut tests = command(interpreter);
-    tests.args(["-m", "pytest", "-q"]);
-    Ok(tests)
+
+    /// Installs the language where it is missing, and the client from its registry.
+    fn prepare(self, workspace: &Workspace) -> Result<()> {
+        let directory = workspace.e2e(self.name());
+        match self {
+            Language::Python => prepare_python(workspace, &directory),
+            Language::Java => {
+                tools::install(&[tools::JAVA, tools::MAVEN])?;
+                shell::run(&mut shell::command("mvn", ["-B", "-q", "-ntp", "process-test-classes"], &directory))
+            }
+            Language::Node => {
+                tools::install(&[tools::NODE, tools::NPM])?;
+                shell::run(&mut shell::command("npm", ["ci", "--no-audit", "--no-fund", "--silent"], &directory))
+            }
+            Language::Go => {
+                tools::install(&[tools::GO])?;
+                shell::run(&mut shell::command("go", ["vet", "."], &directory))
+            }
+        }
+    }
+
+    /// The suite, or only its exchange of values with other languages.
+    fn suite(self, workspace: &Workspace, exchange_only: bool) -> Command {
+        let directory = workspace.e2e(self.name());
+        let words: &[&str] = match (self, exchange_only) {
+            (Language::Python, false) => &["-m", "pytest"],
+            (Language::Python, true) => &["-m", "pytest", "-q", "test_exchange.py"],
+            (Language::Java, false) => &["-B", "-ntp", "test"],
+            (Language::Java, true) => &["-B", "-q", "-ntp", "test", "-Dtest=ExchangeTest"],
+            (Language::Node, false) => &["--test", "--test-concurrency=1"],
+            (Language::Node, true) => &["--test", "exchange.test.js"],
+            (Language::Go, false) => &["test", "-count=1", "-timeout=20m", "-v", "."],
+            (Language::Go, true) => &["test", "-count=1", "-timeout=5m", "-run=Exchange", "."],
+        };
+        let program = match self {
+            Language::Python => python(workspace),
+            Language::Java => "mvn".into(),
+            Language::Node => "node".into(),
+            Language::Go => "go".into(),
+        };
+        shell::command(program, words, &directory)
+    }
 }
 
-fn java() -> Result<Command> {
-    need_java()?;
-    let mut tests = command("mvn");
-    let build = target_directory()?.join("e2e-java");
-    tests.args(["-q", "-B", "test"]).arg(format!("-De2e.build={}", build.display()));
-    Ok(tests)
+/// The virtual environment's Python; it stands beside what cargo builds, so that a checkout stays clean.
+fn python(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("e2e-python/bin/python")
 }
 
-fn node(directory: &std::path::Path) -> Result<Command> {
-    tools::need("node", "--version", &["nodejs"])?;
-    tools::need("npm", "--version", &["npm"])?;
-    run(command("npm").args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(directory))?;
-    let mut tests = command("npm");
-    tests.args(["test", "--silent"]);
-    Ok(tests)
+fn prepare_python(workspace: &Workspace, directory: &Path) -> Result<()> {
+    tools::install(&[tools::PYTHON])?;
+    let python = python(workspace);
+    if !python.is_file() {
+        // Debian's python3 comes without what makes virtual environments.
+        let complete = Command::new("python3").args(["-c", "import ensurepip"]).stderr(Stdio::null()).status();
+        if !complete.is_ok_and(|status| status.success()) {
+            tools::packages(&["python3-venv"])?;
+        }
+        let environment = workspace.target.join("e2e-python");
+        let words = ["-m".as_ref(), "venv".as_ref(), environment.as_os_str()];
+        shell::run(&mut shell::command("python3", words, directory))?;
+    }
+    let words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"];
+    shell::run(&mut shell::command(python, words, directory))
 }
 
-fn go() -> Result<Command> {
-    tools::need("go", "version", &["golang"])?;
-    let mut tests = command("go");
-    tests.args(["test", "-count=1", "./..."]);
-    Ok(tests)
+/// Runs the suites of these languages, or of all, and then lets all of them read what each has written.
+pub(crate) fn run(steps: &mut Steps, languages: &[Language], peer: Peer) {
+    let everything = languages.is_empty();
+    let languages = if everything { &Language::ALL } else { languages };
+    let mut member = Vec::new();
+    let ready = steps.step("the member under test", |workspace| {
+        member = member_command(workspace, peer)?;
+        Ok(())
+    });
+    if !ready {
+        return;
+    }
+    let mut prepared = Vec::new();
+    for language in languages {
+        let name = language.name();
+        if steps.step(&format!("{name}: client and tools"), |workspace| language.prepare(workspace)) {
+            prepared.push(*language);
+            steps.step(&format!("{name}: the client's suite"), |workspace| {
+                shell::run(with_member(&mut language.suite(workspace, false), &member, peer))
+            });
+        }
+    }
+    if everything && prepared.len() == Language::ALL.len() {
+        steps.step("values written by each client and read by all", |workspace| exchange(workspace, &member, peer));
+    }
+}
+
+fn with_member<'c>(suite: &'c mut Command, member: &[String], peer: Peer) -> &'c mut Command {
+    let words = serde_json::Value::from(member.to_vec()).to_string();
+    suite.env("FILBERT_E2E_MEMBER", words);
+    match peer {
+        Peer::Filbert => suite.env_remove("FILBERT_E2E_TARGET"),
+        Peer::Hazelcast => suite.env("FILBERT_E2E_TARGET", "hazelcast"),
+    }
+}
+
+/// The words that start a member; its arguments follow them.
+fn member_command(workspace: &Workspace, peer: Peer) -> Result<Vec<String>> {
+    let text =
+        |path: &Path| path.to_str().map(str::to_owned).with_context(|| format!("{} is not text", path.display()));
+    match peer {
+        Peer::Filbert => {
+            shell::run(&mut workspace.cargo("build --release --locked --package filbert"))?;
+            Ok(vec![text(&workspace.program("filbert"))?])
+        }
+        Peer::Hazelcast => {
+            Language::Java.prepare(workspace)?;
+            let jars = workspace.e2e("java").join("target/lib/*");
+            let source = workspace.e2e("peer").join("Member.java");
+            Ok(vec!["java".into(), "-Xmx1g".into(), "-cp".into(), text(&jars)?, text(&source)?])
+        }
+    }
+}
+
+/// All suites write to one member, then all read.
+fn exchange(workspace: &Workspace, member: &[String], peer: Peer) -> Result<()> {
+    let shared = SharedMember::start(workspace, member)?;
+    let mut failed = Vec::new();
+    for phase in ["write", "read"] {
+        for language in Language::ALL {
+            println!("         {}: {phase}", language.name());
+            let mut suite = language.suite(workspace, true);
+            suite.env("FILBERT_E2E_EXCHANGE", &shared.address).env("FILBERT_E2E_PHASE", phase);
+            if let Err(error) = shell::run(with_member(&mut suite, member, peer)) {
+                failed.push(format!("{error:#}"));
+            }
+        }
+    }
+    if !failed.is_empty() {
+        bail!("{}", failed.join("; "));
+    }
+    Ok(())
+}
+
+/// A member of this program's own; it ends when this value goes.
+struct SharedMember {
+    process: Child,
+    address: String,
+}
+
+impl SharedMember {
+    fn start(workspace: &Workspace, member: &[String]) -> Result<SharedMember> {
+        let config = workspace.root.join("e2e/shared/member.yaml");
+        fs::metadata(&config).with_context(|| format!("looking for {}", config.display()))?;
+        let (program, words) = member.split_first().context("the member has no program")?;
+        let mut process = shell::command(program, words, &workspace.root)
+            .args(["--listen", "127.0.0.1:0", "--config"])
+            .arg(config)
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("starting the shared member")?;
+        let output = process.stdout.take().context("the shared member has no output")?;
+        let mut lines = BufReader::new(output).lines();
+        let ready = lines.by_ref().map_while(Result::ok).find_map(|line| ready_address(&line));
+        // Whatever else it says is read, so that it never waits for a full pipe.
+        thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        let Some(address) = ready else {
+            let status = process.wait();
+            bail!("the shared member ended before it was ready: {status:?}");
+        };
+        Ok(SharedMember { process, address })
+    }
+}
+
+impl Drop for SharedMember {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The address in a member's ready line, which is the one contract between members and tests.
+fn ready_address(line: &str) -> Option<String> {
+    let address = line.strip_prefix("ready: ")?.split_whitespace().next_back()?;
+    address.contains(':').then(|| address.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ready_line_tells_the_address() {
+        assert_eq!(ready_address("ready: Hazelcast clients on 127.0.0.1:4711"), Some("127.0.0.1:4711".to_owned()));
+        assert_eq!(ready_address("Filbert serves on 127.0.0.1:4711"), None);
+        assert_eq!(ready_address("ready: soon"), None);
+    }
 }

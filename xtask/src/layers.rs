@@ -1,52 +1,129 @@
-//! The layers: which of our crates may depend on which, and which outside crates stay out of some of them.
+//! Which crate may depend on which, as an allow-list: what is not named here is not allowed.
+//!
+//! The arrows run one way, data <- store <- grid <- front doors <- the program, and data <- wire <- those who speak the
+//! protocol. A front door knows the grid and its own codec, and no other door.
+
+use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
+use serde_json::Value;
 
-use crate::workspace::metadata;
+use crate::shell::Workspace;
 
-/// Each crate with those of ours that it may use. Tests may use more: they look from above.
-const ALLOWED: &[(&str, &[&str])] = &[
-    ("filbert-data", &[]),
-    ("filbert-store", &["filbert-data"]),
-    ("filbert-wire", &[]),
-    ("filbert-grid", &["filbert-data", "filbert-store"]),
-    ("filbert-hazelcast", &["filbert-data", "filbert-grid", "filbert-wire"]),
-    ("filbert-client", &["filbert-data", "filbert-wire"]),
-    ("filbert", &["filbert-data", "filbert-grid", "filbert-hazelcast"]),
-    ("filbert-bench", &["filbert", "filbert-client", "filbert-data", "filbert-wire"]),
-    ("xtask", &[]),
+/// One crate's place.
+struct Layer {
+    name: &'static str,
+    /// The crates of the workspace that it may use.
+    uses: &'static [&'static str],
+    /// Those that its tests, benches and examples may use besides.
+    tests_use: &'static [&'static str],
+    /// Whether it may know sockets and be asynchronous.
+    network: bool,
+}
+
+const LAYERS: &[Layer] = &[
+    Layer { name: "filbert-data", uses: &[], tests_use: &[], network: false },
+    Layer { name: "filbert-store", uses: &["filbert-data"], tests_use: &[], network: false },
+    Layer { name: "filbert-grid", uses: &["filbert-data", "filbert-store"], tests_use: &[], network: false },
+    Layer { name: "filbert-wire", uses: &["filbert-data"], tests_use: &[], network: false },
+    Layer {
+        name: "filbert-hazelcast",
+        uses: &["filbert-data", "filbert-grid", "filbert-wire"],
+        tests_use: &["filbert-client"],
+        network: true,
+    },
+    Layer {
+        name: "filbert-client",
+        uses: &["filbert-data", "filbert-wire"],
+        tests_use: &["filbert", "filbert-grid", "filbert-hazelcast"],
+        network: true,
+    },
+    Layer {
+        name: "filbert",
+        uses: &["filbert-data", "filbert-grid", "filbert-hazelcast", "filbert-store"],
+        tests_use: &["filbert-client", "filbert-wire"],
+        network: true,
+    },
+    Layer {
+        name: "filbert-bench",
+        uses: &["filbert", "filbert-client", "filbert-data", "filbert-wire"],
+        tests_use: &[],
+        network: true,
+    },
+    Layer { name: "xtask", uses: &[], tests_use: &[], network: false },
 ];
 
-/// Those that are neither async nor know sockets.
-const WITHOUT_ASYNC: &[&str] = &["filbert-data", "filbert-store", "filbert-wire", "filbert-grid"];
-const ASYNC: &[&str] = &["tokio", "mio", "socket2", "futures", "async-std", "smol"];
+/// Runtimes and sockets.
+const NETWORK: &[&str] = &["async-std", "futures", "hyper", "mio", "smol", "socket2", "tokio"];
 
-/// Checks every dependency of the workspace's packages.
-///
-/// # Errors
-/// A dependency is not allowed, or a package is missing in the list.
-pub(crate) fn check() -> Result<()> {
-    let metadata = metadata()?;
+/// Compares every package's dependencies with its layer.
+pub(crate) fn check(workspace: &Workspace) -> Result<()> {
+    let names: BTreeSet<&str> = workspace.packages.iter().map(|package| text(package, "name")).collect();
     let mut wrong = Vec::new();
-    for package in metadata["packages"].as_array().into_iter().flatten() {
-        let name = package["name"].as_str().unwrap_or_default();
-        let Some((_, allowed)) = ALLOWED.iter().find(|(of, _)| *of == name) else {
-            wrong.push(format!("{name} is not in the list of layers (xtask/src/layers.rs)"));
+    for package in &workspace.packages {
+        let name = text(package, "name");
+        let Some(layer) = LAYERS.iter().find(|layer| layer.name == name) else {
+            wrong.push(format!("{name} has no place among the layers; give it one in xtask/src/layers.rs"));
             continue;
         };
-        for dependency in package["dependencies"].as_array().into_iter().flatten() {
-            // `kind` is null for what the library or program itself uses, "dev" for its tests.
-            if !dependency["kind"].is_null() {
-                continue;
-            }
-            let used = dependency["name"].as_str().unwrap_or_default();
-            if used.starts_with("filbert") && !allowed.contains(&used) {
-                wrong.push(format!("{name} must not depend on {used}"));
-            }
-            if WITHOUT_ASYNC.contains(&name) && ASYNC.contains(&used) {
-                wrong.push(format!("{name} is not async and must not depend on {used}"));
-            }
+        let dependencies = package.get("dependencies").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for dependency in dependencies {
+            wrong.extend(objection(layer, &names, dependency));
         }
     }
-    if wrong.is_empty() { Ok(()) } else { bail!("{}", wrong.join("; ")) }
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("\n"));
+    }
+    Ok(())
+}
+
+/// Why the crate must not have this dependency, if it must not.
+fn objection(layer: &Layer, workspace: &BTreeSet<&str>, dependency: &Value) -> Option<String> {
+    let used = text(dependency, "name");
+    let by_tests = text(dependency, "kind") == "dev";
+    let own = workspace.contains(used);
+    let allowed = layer.uses.contains(&used) || (by_tests && layer.tests_use.contains(&used));
+    if own && !allowed {
+        return Some(format!("{} must not depend on {used}", layer.name));
+    }
+    if NETWORK.contains(&used) && !layer.network {
+        return Some(format!("{} must not depend on {used}: it knows neither sockets nor waiting", layer.name));
+    }
+    None
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(name: &str, dependency: &Value) -> Option<String> {
+        let layer = LAYERS.iter().find(|layer| layer.name == name).unwrap();
+        objection(layer, &LAYERS.iter().map(|layer| layer.name).collect(), dependency)
+    }
+
+    #[test]
+    fn arrows_run_one_way() {
+        assert_eq!(said("filbert-store", &json!({"name": "filbert-data"})), None);
+        assert!(said("filbert-data", &json!({"name": "filbert-store"})).is_some());
+        assert!(said("filbert-hazelcast", &json!({"name": "filbert-store"})).is_some());
+    }
+
+    #[test]
+    fn only_the_edges_know_sockets() {
+        assert!(said("filbert-grid", &json!({"name": "tokio"})).is_some());
+        assert!(said("filbert-store", &json!({"name": "tokio", "kind": "dev"})).is_some());
+        assert_eq!(said("filbert-hazelcast", &json!({"name": "tokio"})), None);
+    }
+
+    #[test]
+    fn tests_may_use_more() {
+        assert_eq!(said("filbert-hazelcast", &json!({"name": "filbert-client", "kind": "dev"})), None);
+        assert!(said("filbert-hazelcast", &json!({"name": "filbert-client"})).is_some());
+    }
 }

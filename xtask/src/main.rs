@@ -1,91 +1,109 @@
 //! Every chore of the project as one command: `cargo xtask verify | fix | test | e2e | fuzz | bench`.
 //!
-//! It installs what it needs on a fresh machine that has a Rust toolchain, tells what it does and how long that took,
-//! and ends with a status that is not 0 if anything failed. It knows the workspace from outside, by its commands.
+//! A chore is a list of steps. A failed step does not keep the next from running; the summary at the end names every
+//! one that failed, and the exit status tells. Only `fix`, and the tools that the tests need, write anything.
+//!
+//! command line (here) -> chores ([`checks`], [`tests`], [`e2e`]) -> steps ([`steps`]) -> programs ([`shell`])
 
-mod bench;
+// A chore speaks to the person who runs it.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod checks;
 mod e2e;
-mod fuzz;
-mod generate;
+mod generated;
 mod house;
 mod layers;
+mod shell;
 mod steps;
-mod test;
+mod tests;
 mod tools;
-mod verify;
-mod workspace;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand, ValueEnum};
 
-/// The chores of the project.
-#[derive(Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
-struct Cli {
+use crate::{e2e::Language, steps::Steps};
+
+/// The project's chores
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    chore: Chore,
 }
 
-#[derive(Subcommand)]
-enum Command {
-    /// Check everything that can be read: format, clippy, layers, house rules, licences and advisories, documentation,
-    /// generated files. Changes nothing.
+#[derive(Debug, Subcommand)]
+enum Chore {
+    /// Check everything that can be checked without running tests; writes nothing
     Verify,
-    /// Format, apply clippy's suggestions, write the generated files.
+    /// Format, apply clippy's suggestions, write the generated files
     Fix,
-    /// Run all tests: Rust, memory checks under Valgrind, a minute of fuzzing, the real clients.
+    /// Run all tests; installs what they need
     Test {
-        /// Leave the real clients out.
+        /// Leave out the real clients
         #[arg(long)]
         no_e2e: bool,
     },
-    /// Run the real clients against the real program.
+    /// Run the real clients against the real program
     E2e {
-        /// Which of them; all of them if none is named.
-        clients: Vec<e2e::Language>,
-        /// Run against another server, to see that our expectations are right.
-        #[arg(long)]
-        peer: Option<Peer>,
+        /// Languages to run [default: all, and then values exchanged between all of them]
+        languages: Vec<Language>,
+        /// What to run them against
+        #[arg(long, default_value = "filbert")]
+        peer: Peer,
     },
-    /// Fuzz each target for a while.
+    /// Search for input that breaks the decoders
     Fuzz {
-        /// Seconds for each target.
-        #[arg(long, default_value_t = fuzz::SECONDS)]
+        /// Time for each target
+        #[arg(long, default_value_t = 60)]
         seconds: u32,
     },
-    /// Run an experiment beside its peers; what follows goes to `filbert-bench experiment`.
+    /// Run an experiment beside Hazelcast and an echo server
     Bench {
-        /// `p`, `s` or `memory`, and more options.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
-        arguments: Vec<String>,
+        /// p (pipelining), s (put against set) or memory
+        experiment: String,
+        /// Passed on to `filbert-bench experiment`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
     },
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// The member that the real clients are run against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Peer {
-    /// A real Hazelcast member, from Maven Central.
+    /// The program under test
+    Filbert,
+    /// A real Hazelcast member, which shows whether the tests expect the right things
     Hazelcast,
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
+    match run(Arguments::parse().chore) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("\n{error:#}");
+            eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(command: Command) -> Result<()> {
-    match command {
-        Command::Verify => verify::verify(),
-        Command::Fix => verify::fix(),
-        Command::Test { no_e2e } => test::test(!no_e2e),
-        Command::E2e { clients, peer } => e2e::e2e(&clients, peer == Some(Peer::Hazelcast)),
-        Command::Fuzz { seconds } => fuzz::fuzz(seconds),
-        Command::Bench { arguments } => bench::bench(&arguments),
+/// Runs a chore; false when one of its steps failed.
+fn run(chore: Chore) -> Result<bool> {
+    let mut steps = Steps::new(shell::workspace()?);
+    match chore {
+        Chore::Verify => checks::verify(&mut steps),
+        Chore::Fix => checks::fix(&mut steps),
+        Chore::Test { no_e2e } => {
+            tests::all(&mut steps);
+            if !no_e2e {
+                e2e::run(&mut steps, &[], Peer::Filbert);
+            }
+        }
+        Chore::E2e { languages, peer } => e2e::run(&mut steps, &languages, peer),
+        Chore::Fuzz { seconds } => tests::fuzz(&mut steps, seconds),
+        Chore::Bench { experiment, options } => tests::bench(&mut steps, &experiment, &options),
     }
+    Ok(steps.finish())
 }

@@ -1,80 +1,90 @@
-//! Steps with their names and times: what runs now, how long it took, and what failed, at a glance.
+//! Running steps one after another, telling how each goes, and summing up at the end.
 
-use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
-/// A sequence of steps of which each runs, also when one before it failed.
+use crate::shell::Workspace;
+
+/// What became of a step.
+#[derive(Debug)]
+enum Outcome {
+    Passed,
+    /// With what is missing, for a person to decide whether that matters.
+    Incomplete(String),
+    Failed,
+}
+
+/// What a step that did not fail has to say.
+pub(crate) enum Done {
+    /// All of it was done.
+    Fully,
+    /// A part could not be done here, and why.
+    Except(String),
+}
+
+/// The steps of one chore.
 pub(crate) struct Steps {
+    /// Where the chore works.
+    pub(crate) workspace: Workspace,
     started: Instant,
-    done: Vec<(String, f64, Option<String>)>,
+    outcomes: Vec<(String, Duration, Outcome)>,
 }
 
 impl Steps {
-    pub(crate) fn new() -> Self {
-        Steps { started: Instant::now(), done: Vec::new() }
+    pub(crate) fn new(workspace: Workspace) -> Steps {
+        Steps { workspace, started: Instant::now(), outcomes: Vec::new() }
     }
 
-    /// Runs one step and tells how it went.
-    pub(crate) fn run(&mut self, name: &str, step: impl FnOnce() -> Result<()>) {
-        println!("\n==> {name}");
+    /// Runs a step and remembers how it went; true when it did not fail.
+    pub(crate) fn step(&mut self, name: &str, work: impl FnOnce(&Workspace) -> Result<()>) -> bool {
+        self.step_with(name, |workspace| work(workspace).map(|()| Done::Fully))
+    }
+
+    /// As [`Steps::step`], for a step that may find a part of its work impossible.
+    pub(crate) fn step_with(&mut self, name: &str, work: impl FnOnce(&Workspace) -> Result<Done>) -> bool {
+        let number = self.outcomes.len() + 1;
+        println!("[{:>6}] step {number}: {name}", seconds(self.started.elapsed()));
         let started = Instant::now();
-        let failure = step().err().map(|error| format!("{error:#}"));
-        let seconds = started.elapsed().as_secs_f64();
-        match &failure {
-            None => println!("--- {name}: done in {seconds:.1} s"),
-            Some(text) => println!("--- {name}: FAILED after {seconds:.1} s: {text}"),
+        let result = work(&self.workspace);
+        let took = started.elapsed();
+        let outcome = match result {
+            Ok(Done::Fully) => Outcome::Passed,
+            Ok(Done::Except(what)) => {
+                println!("         not done: {what}");
+                Outcome::Incomplete(what)
+            }
+            Err(error) => {
+                println!("         FAILED: {error:#}");
+                Outcome::Failed
+            }
+        };
+        println!("         {name}: {}", seconds(took));
+        let went_well = !matches!(outcome, Outcome::Failed);
+        self.outcomes.push((name.to_owned(), took, outcome));
+        went_well
+    }
+
+    /// Prints the summary; true when nothing failed.
+    pub(crate) fn finish(self) -> bool {
+        println!("\nsummary, {} in all:", seconds(self.started.elapsed()));
+        for (name, took, outcome) in &self.outcomes {
+            let said = match outcome {
+                Outcome::Passed => "ok".to_owned(),
+                Outcome::Incomplete(what) => format!("ok, but for: {what}"),
+                Outcome::Failed => "FAILED".to_owned(),
+            };
+            println!("  {:>7}  {name}: {said}", seconds(*took));
         }
-        self.done.push((name.to_owned(), seconds, failure));
-    }
-
-    /// Sums up.
-    ///
-    /// # Errors
-    /// A step failed.
-    pub(crate) fn finish(self) -> Result<()> {
-        println!("\n    seconds  step");
-        for (name, seconds, failure) in &self.done {
-            println!("{} {seconds:9.1}  {name}", if failure.is_some() { "FAIL" } else { "  ok" });
+        let failed = self.outcomes.iter().filter(|(_, _, outcome)| matches!(outcome, Outcome::Failed)).count();
+        match failed {
+            0 => println!("all {} steps passed", self.outcomes.len()),
+            _ => println!("{failed} of {} steps FAILED", self.outcomes.len()),
         }
-        println!("     {:9.1}  altogether", self.started.elapsed().as_secs_f64());
-        let failed: Vec<&str> =
-            self.done.iter().filter(|(_, _, failure)| failure.is_some()).map(|(name, ..)| name.as_str()).collect();
-        if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
+        failed == 0
     }
 }
 
-/// Runs a command to its end, with its output on ours.
-///
-/// # Errors
-/// It cannot be started, or ends with another status than 0.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let text = shown(command);
-    println!("  $ {text}");
-    let status = command.status().with_context(|| format!("cannot run {text}"))?;
-    if status.success() { Ok(()) } else { bail!("{text} ended with {status}") }
-}
-
-/// Runs a command and returns what it printed.
-///
-/// # Errors
-/// It cannot be started, or ends with another status than 0.
-pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let text = shown(command);
-    println!("  $ {text}");
-    let output = command.output().with_context(|| format!("cannot run {text}"))?;
-    if !output.status.success() {
-        bail!("{text} ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
-    }
-    String::from_utf8(output.stdout).with_context(|| format!("the output of {text}"))
-}
-
-fn shown(command: &Command) -> String {
-    let mut text = command.get_program().to_string_lossy().into_owned();
-    for argument in command.get_args() {
-        text.push(' ');
-        text.push_str(&argument.to_string_lossy());
-    }
-    text
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
 }

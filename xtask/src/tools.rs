@@ -1,66 +1,61 @@
-//! What a chore needs beyond a Rust toolchain, installed where it is missing: Debian packages and cargo subcommands.
+//! The tools that tests need, installed where they are missing: Debian packages, cargo subcommands.
 
-use std::process::{Command, Stdio};
-use std::sync::Once;
+use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
-use crate::steps::run;
-use crate::workspace::{cargo, command};
+use crate::{shell, shell::Workspace};
 
-/// Whether a program answers.
-fn answers(program: &str, argument: &str) -> bool {
-    let mut command = Command::new(program);
-    command.arg(argument).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+/// A tool: the program that shows that it is there, and the Debian packages that bring it.
+pub(crate) struct Tool {
+    program: &'static str,
+    packages: &'static [&'static str],
 }
 
-/// Sees to it that a program is there, from Debian's packages if it is not.
-///
-/// # Errors
-/// It is not there and cannot be installed.
-pub(crate) fn need(program: &str, argument: &str, packages: &[&str]) -> Result<()> {
-    if answers(program, argument) {
-        return Ok(());
-    }
-    install(packages).with_context(|| format!("{program} is missing; install {}", packages.join(", ")))?;
-    if answers(program, argument) { Ok(()) } else { bail!("{program} does not work after its installation") }
+pub(crate) const VALGRIND: Tool = Tool { program: "valgrind", packages: &["valgrind", "libc6-dbg"] };
+pub(crate) const CXX: Tool = Tool { program: "c++", packages: &["g++"] };
+pub(crate) const PYTHON: Tool = Tool { program: "python3", packages: &["python3", "python3-venv"] };
+pub(crate) const JAVA: Tool = Tool { program: "javac", packages: &["openjdk-17-jdk-headless"] };
+pub(crate) const MAVEN: Tool = Tool { program: "mvn", packages: &["maven"] };
+pub(crate) const NODE: Tool = Tool { program: "node", packages: &["nodejs"] };
+pub(crate) const NPM: Tool = Tool { program: "npm", packages: &["npm"] };
+pub(crate) const GO: Tool = Tool { program: "go", packages: &["golang-go"] };
+
+/// Installs those of the tools that are missing.
+pub(crate) fn install(tools: &[Tool]) -> Result<()> {
+    let missing: Vec<&str> =
+        tools.iter().filter(|tool| !shell::installed(tool.program)).flat_map(|tool| tool.packages).copied().collect();
+    packages(&missing)
 }
 
 /// Installs Debian packages.
-pub(crate) fn install(packages: &[&str]) -> Result<()> {
-    static UPDATED: Once = Once::new();
-    if !answers("apt-get", "--version") {
-        bail!("this machine has no apt-get to install them with");
-    }
-    let apt = || {
-        let mut apt = if answers("sudo", "--version") && !is_root() {
-            let mut sudo = command("sudo");
-            sudo.arg("apt-get");
-            sudo
-        } else {
-            command("apt-get")
-        };
-        apt.env("DEBIAN_FRONTEND", "noninteractive");
-        apt
-    };
-    let mut updated = Ok(());
-    UPDATED.call_once(|| updated = run(apt().args(["update", "-q"])));
-    updated?;
-    run(apt().args(["install", "-y", "-q", "--no-install-recommends"]).args(packages))
-}
-
-fn is_root() -> bool {
-    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
-}
-
-/// Sees to it that a cargo subcommand is there, from crates.io if it is not.
-///
-/// # Errors
-/// It is not there and cannot be installed.
-pub(crate) fn need_cargo(subcommand: &str) -> Result<()> {
-    if cargo(&[subcommand, "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status()?.success() {
+pub(crate) fn packages(names: &[&str]) -> Result<()> {
+    if names.is_empty() {
         return Ok(());
     }
-    run(&mut cargo(&["install", "--locked", &format!("cargo-{subcommand}")]))
+    if !shell::installed("apt-get") {
+        bail!("missing here, and this is no Debian to install it on: {}", names.join(", "));
+    }
+    println!("         installing {}", names.join(", "));
+    apt(&["update", "-qq"])?;
+    let mut arguments = vec!["install", "-y", "-qq", "--no-install-recommends"];
+    arguments.extend(names);
+    apt(&arguments)
+}
+
+fn apt(arguments: &[&str]) -> Result<()> {
+    let root = shell::output(&mut shell::command("id", ["-u"], Path::new("/")))?.trim() == "0";
+    let words = if root { vec!["apt-get"] } else { vec!["sudo", "apt-get"] };
+    let mut words = words.into_iter().chain(arguments.iter().copied());
+    let program = words.next().unwrap_or_default();
+    shell::run(shell::command(program, words, Path::new("/")).env("DEBIAN_FRONTEND", "noninteractive"))
+}
+
+/// Installs a cargo subcommand from crates.io.
+pub(crate) fn cargo_tool(workspace: &Workspace, name: &str) -> Result<()> {
+    if shell::installed(name) {
+        return Ok(());
+    }
+    println!("         installing {name}");
+    shell::run(&mut workspace.cargo(&format!("install --locked --quiet {name}")))
 }

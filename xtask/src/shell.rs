@@ -1,0 +1,97 @@
+//! Running other programs: where, with which variables, and what to say when one fails.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// The checkout and where its builds go.
+pub(crate) struct Workspace {
+    /// The directory with the workspace's Cargo.toml.
+    pub(crate) root: PathBuf,
+    /// Cargo's target directory.
+    pub(crate) target: PathBuf,
+    /// What `cargo metadata` says of the workspace's own packages.
+    pub(crate) packages: Vec<Value>,
+}
+
+impl Workspace {
+    /// The program of that name, built with the one profile.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.target.join("release").join(name)
+    }
+
+    /// The directory of the end-to-end tests of a language.
+    pub(crate) fn e2e(&self, language: &str) -> PathBuf {
+        self.root.join("e2e").join(language)
+    }
+
+    /// Cargo at the workspace's root, with these words, separated by blanks.
+    pub(crate) fn cargo(&self, words: &str) -> Command {
+        command(cargo_program(), words.split_whitespace(), &self.root)
+    }
+}
+
+/// Finds the workspace that this program was built from.
+pub(crate) fn workspace() -> Result<Workspace> {
+    let mut metadata = Command::new(cargo_program());
+    metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let text = output(&mut metadata)?;
+    let metadata: Value = serde_json::from_str(&text).context("reading what `cargo metadata` printed")?;
+    let path = |field: &str| {
+        let text = metadata.get(field).and_then(Value::as_str);
+        text.map(PathBuf::from).with_context(|| format!("`cargo metadata` told no {field}"))
+    };
+    let packages = metadata.get("packages").and_then(Value::as_array).cloned().unwrap_or_default();
+    Ok(Workspace { root: path("workspace_root")?, target: path("target_directory")?, packages })
+}
+
+fn cargo_program() -> String {
+    env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
+}
+
+/// A program with its arguments and working directory.
+pub(crate) fn command<A: AsRef<OsStr>>(
+    program: impl AsRef<OsStr>,
+    arguments: impl IntoIterator<Item = A>,
+    directory: &Path,
+) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(directory);
+    command
+}
+
+/// Runs a program with this one's output; an error when it fails.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("starting {}", described(command)))?;
+    if !status.success() {
+        bail!("{} ended with {status}", described(command));
+    }
+    Ok(())
+}
+
+/// Runs a program and returns what it wrote to standard output; its errors go where this program's go.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output =
+        command.stderr(Stdio::inherit()).output().with_context(|| format!("starting {}", described(command)))?;
+    if !output.status.success() {
+        bail!("{} ended with {}", described(command), output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("reading what {} printed", described(command)))
+}
+
+/// Whether a program of that name is on the search path.
+pub(crate) fn installed(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+/// The command line as a person would type it.
+fn described(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let line = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    format!("`{line}`")
+}

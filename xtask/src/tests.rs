@@ -1,0 +1,85 @@
+//! The chores that run code: Rust's tests, memory checks, fuzzing and the experiments.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::{shell, shell::Workspace, steps::Steps, tools};
+
+/// How long CI looks for input that breaks a decoder.
+const FUZZ_SECONDS: u32 = 60;
+
+/// All tests but those with the real clients.
+pub(crate) fn all(steps: &mut Steps) {
+    steps.step("tests of the workspace", |workspace| {
+        shell::run(&mut workspace.cargo("test --release --locked --workspace --no-fail-fast"))
+    });
+    steps.step("memory checks of unsafe code", memory_checks);
+    fuzz(steps, FUZZ_SECONDS);
+}
+
+/// Runs the tests of the records, which are all the `unsafe` there is, under Valgrind.
+fn memory_checks(workspace: &Workspace) -> Result<()> {
+    tools::install(&[tools::VALGRIND])?;
+    let words = "test --release --locked --package filbert-store --lib --no-run --quiet --message-format=json";
+    let built = shell::output(&mut workspace.cargo(words))?;
+    let executable = built
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter_map(|message| message.get("executable")?.as_str().map(str::to_owned))
+        .next_back()
+        .context("cargo named no test program")?;
+    let options = ["--quiet", "--error-exitcode=1", "--leak-check=full", "--errors-for-leak-kinds=definite"];
+    let filter = [executable.as_str(), "record::", "--test-threads=1"];
+    shell::run(&mut shell::command("valgrind", options.into_iter().chain(filter), &workspace.root))
+}
+
+/// Runs every fuzz target for a while.
+pub(crate) fn fuzz(steps: &mut Steps, seconds: u32) {
+    let mut targets = Vec::new();
+    steps.step("fuzz targets", |workspace| {
+        tools::install(&[tools::CXX])?;
+        tools::cargo_tool(workspace, "cargo-fuzz")?;
+        targets = fuzz_targets(workspace)?;
+        if targets.is_empty() {
+            bail!("there is none in fuzz/fuzz_targets");
+        }
+        Ok(())
+    });
+    for target in targets {
+        steps.step(&format!("fuzz {target} for {seconds} s"), |workspace| {
+            let words = format!("fuzz run {target} -- -max_total_time={seconds} -print_final_stats=1 -verbosity=0");
+            // The stable toolchain takes the instrumentation flags of a nightly one when told so.
+            shell::run(workspace.cargo(&words).env("RUSTC_BOOTSTRAP", "1"))
+        });
+    }
+}
+
+fn fuzz_targets(workspace: &Workspace) -> Result<Vec<String>> {
+    let directory = workspace.root.join("fuzz/fuzz_targets");
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&directory).context("reading fuzz/fuzz_targets")? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Hands over to the load generator, which starts the servers and prints the tables.
+pub(crate) fn bench(steps: &mut Steps, experiment: &str, options: &[String]) {
+    let built = steps.step("build", |workspace| {
+        tools::install(&[tools::JAVA, tools::MAVEN])?;
+        shell::run(&mut workspace.cargo("build --release --package filbert --package filbert-bench"))
+    });
+    if !built {
+        return;
+    }
+    steps.step(&format!("experiment {experiment}"), |workspace| {
+        let arguments = ["experiment", experiment].into_iter().chain(options.iter().map(String::as_str));
+        shell::run(&mut shell::command(workspace.program("filbert-bench"), arguments, &workspace.root))
+    });
+}
