@@ -150,6 +150,8 @@ fn judge(report: &mut Report) {
     let (put, set) = (embedded_case(Operation::Put), embedded_case(Operation::Set));
     let table = Case::targets("embedded", &set, "filbert", "locked hash table");
     report.judge("embedded set: time / locked hash table's", &table, figure::time, Must::AtMost, 3.0);
+    let blobs = Case { target: "filbert, blobs", ..table };
+    report.judge("embedded set of blobs: time / locked hash table's", &blobs, figure::time, Must::AtMost, 3.0);
     for case in [&put, &set] {
         let peer = Case::targets("embedded", case, "filbert", "hazelcast");
         report.judge(&format!("{case}: time / Hazelcast's"), &peer, figure::time, Must::AtMost, 1.0);

@@ -233,8 +233,10 @@ impl Report {
                 figure(row.resident_bytes.map(|bytes| bytes / 1_048_576.0), 1),
             ]);
         }
-        text.push('\n');
-        text.push_str(&columns(&table, 3));
+        if !self.medians.is_empty() {
+            text.push('\n');
+            text.push_str(&columns(&table, 3));
+        }
         if !self.notes.is_empty() {
             text.push('\n');
         }

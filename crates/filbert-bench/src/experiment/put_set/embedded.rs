@@ -1,13 +1,17 @@
 //! The maps of this process that experiment S compares.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use filbert::{Blob, Config, Filbert, FromBlob, Map, ToBlob};
 
 use crate::distribution::Operation;
 use crate::error::{BenchError, Result};
 use crate::latency::Latencies;
-use crate::requests::{ValueShape, Values, int_key};
+use crate::requests::{TEXT_OVERHEAD_BYTES, ValueShape, Values, int_key};
 
 /// A map with all its keys and values made up front.
 pub(super) trait Embedded {
@@ -27,7 +31,11 @@ pub(super) trait Embedded {
 /// All maps, filled once.
 pub(super) fn all(entries: u64, characters: usize, seed: u64) -> Result<Vec<Box<dyn Embedded>>> {
     let values = Values::new(ValueShape::Text(characters), seed);
-    let mut maps: Vec<Box<dyn Embedded>> = vec![Box::new(LockedTable::new(entries, &values))];
+    let mut maps: Vec<Box<dyn Embedded>> = vec![
+        Box::new(LockedTable::new(entries, &values)),
+        Box::new(Member::<i32, String>::typed(entries, &values)?),
+        Box::new(Member::<Blob, Blob>::blobs(entries, &values)?),
+    ];
     for map in &mut maps {
         map.write_all(Operation::Set)?;
         map.check()?;
@@ -95,5 +103,101 @@ impl Embedded for LockedTable {
             target: self.name().to_owned(),
             what: format!("{} entries, expected {} with their values", table.len(), self.entries.len()),
         })
+    }
+}
+
+/// An embedded Filbert with a map.
+struct Member<K, V> {
+    name: &'static str,
+    entries: Vec<(K, V)>,
+    map: Map<K, V>,
+    /// Ends when it is dropped.
+    _filbert: Filbert,
+}
+
+impl Member<i32, String> {
+    /// As a program uses it: keys and values are serialized in each call.
+    fn typed(entries: u64, values: &Values) -> Result<Self> {
+        let text = |key| {
+            let blob = values.of(key);
+            String::from_utf8_lossy(blob.get(TEXT_OVERHEAD_BYTES..).unwrap_or_default()).into_owned()
+        };
+        Self::start("filbert", (0..entries as i32).map(|key| (key, text(key))).collect())
+    }
+}
+
+impl Member<Blob, Blob> {
+    /// With keys and values serialized up front, as those of the locked table are.
+    fn blobs(entries: u64, values: &Values) -> Result<Self> {
+        let entry = |key| (Blob::from(int_key(key).to_vec()), Blob::from(values.of(key)));
+        Self::start("filbert, blobs", (0..entries as i32).map(entry).collect())
+    }
+}
+
+impl<K, V> Member<K, V> {
+    fn start(name: &'static str, entries: Vec<(K, V)>) -> Result<Self> {
+        let filbert = Filbert::start(Config::default()).map_err(|error| failed(name, &error))?;
+        let map = filbert.map("bench-s").map_err(|error| failed(name, &error))?;
+        Ok(Self { name, entries, map, _filbert: filbert })
+    }
+}
+
+fn failed(name: &str, error: &filbert::Error) -> BenchError {
+    BenchError::Program { program: format!("embedded {name}"), what: error.to_string() }
+}
+
+impl<K, V> Member<K, V>
+where
+    K: ToBlob + Borrow<K>,
+    V: ToBlob + FromBlob + Borrow<V>,
+{
+    #[inline]
+    fn write(&self, operation: Operation, key: &K, value: &V) -> std::result::Result<(), filbert::Error> {
+        match operation {
+            Operation::Put => self.map.put(key, value).map(|old| drop(std::hint::black_box(old))),
+            Operation::Get | Operation::Set => self.map.set(key, value),
+        }
+    }
+}
+
+impl<K, V> Embedded for Member<K, V>
+where
+    K: ToBlob + Borrow<K>,
+    V: ToBlob + FromBlob + Borrow<V> + PartialEq + Debug,
+{
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn write_all(&mut self, operation: Operation) -> Result<Duration> {
+        let begun = Instant::now();
+        for (key, value) in &self.entries {
+            self.write(operation, key, value).map_err(|error| failed(self.name, &error))?;
+        }
+        Ok(begun.elapsed())
+    }
+
+    fn write_all_timed(&mut self, operation: Operation, latencies: &mut Latencies) -> Result<()> {
+        for (key, value) in &self.entries {
+            let begun = Instant::now();
+            self.write(operation, key, value).map_err(|error| failed(self.name, &error))?;
+            latencies.record(begun.elapsed());
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<()> {
+        for (key, value) in &self.entries {
+            let found = self.map.get(key).map_err(|error| failed(self.name, &error))?;
+            if found.as_ref() != Some(value) {
+                let what = format!("an entry has the value {found:?}, expected {value:?}");
+                return Err(BenchError::Wrong { target: self.name.to_owned(), what });
+            }
+        }
+        if self.map.len() == self.entries.len() {
+            return Ok(());
+        }
+        let what = format!("{} entries, expected {}", self.map.len(), self.entries.len());
+        Err(BenchError::Wrong { target: self.name.to_owned(), what })
     }
 }
