@@ -191,9 +191,19 @@ impl Batch {
         change: Change<'_>,
     ) -> Outcome {
         let partition = session.partition(message, change.key().unwrap_or_default());
-        let caller = session.caller(0);
+        let nobody = session.caller(0);
         let deadline = session.grid.now().plus(millis(session.config.call_timeout));
         let map = session.map(map)?;
+        // The request names no thread. A lock that the same client holds must not keep its own write out: whichever of
+        // its threads holds it counts as the caller.
+        let holder = |key| map.lock_state(partition, key).map(|lock| lock.owner);
+        let caller = match map.change(partition, nobody, change, |reply| done(&reply)) {
+            Err(Refused::Locked { .. }) => {
+                change.key().and_then(holder).filter(|owner| owner.client == nobody.client).unwrap_or(nobody)
+            }
+            Ok(outcome) => return outcome,
+            Err(Refused::Error(error)) => return Err(error.into()),
+        };
         match map.change(partition, caller, change, |reply| done(&reply)) {
             Ok(outcome) => outcome,
             Err(Refused::Error(error)) => Err(error.into()),
