@@ -257,6 +257,7 @@ fn a_signal_ends_the_program_in_order_with_clients_connected() {
         // The client is told: its connection ends instead of hanging.
         let mut rest = Vec::new();
         let _ = client.read_to_end(&mut rest);
+        drop(client);
         let mut output = String::new();
         program.stdout.read_to_string(&mut output).unwrap();
         assert_eq!(output, "", "nothing follows the ready line");
