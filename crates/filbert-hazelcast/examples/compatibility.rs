@@ -1,0 +1,58 @@
+//! Prints the table of what is compatible, in Markdown, from the table of messages and the table of handlers. The README
+//! holds what this prints; `cargo xtask fix` puts it there.
+
+#![allow(clippy::print_stdout)]
+
+use std::collections::{BTreeMap, HashMap};
+
+use filbert_hazelcast::{Support, support};
+use filbert_wire::table;
+
+/// The messages of one service, by what becomes of them.
+#[derive(Default)]
+struct Service {
+    served: Vec<String>,
+    refused: BTreeMap<&'static str, Vec<String>>,
+    absent: usize,
+}
+
+fn main() {
+    let mut supports: HashMap<_, _> = support().collect();
+    let mut order = Vec::new();
+    let mut services: HashMap<&str, Service> = HashMap::new();
+    for spec in table::all() {
+        let service = services.entry(spec.service).or_insert_with(|| {
+            order.push(spec.service);
+            Service::default()
+        });
+        let full = spec.to_string();
+        let method = full.rsplit('.').next().unwrap_or(&full).to_owned();
+        match supports.remove(&spec.id).unwrap_or(Support::NotServed) {
+            Support::Served => service.served.push(method),
+            Support::Refused(reason) => service.refused.entry(reason).or_default().push(method),
+            Support::NotServed => service.absent += 1,
+        }
+    }
+
+    println!("| service | served | refused, and why |");
+    println!("|---|---|---|");
+    let mut absent = Vec::new();
+    for name in order {
+        let Some(service) = services.get(name) else { continue };
+        let refused: usize = service.refused.values().map(Vec::len).sum();
+        if service.served.is_empty() && refused == 0 {
+            absent.push(format!("{name} ({})", service.absent));
+            continue;
+        }
+        let total = service.served.len() + refused + service.absent;
+        let reasons = service.refused.iter().map(|(reason, methods)| format!("{reason}: {}", methods.join(", ")));
+        let mut reasons: Vec<String> = reasons.collect();
+        if service.absent > 0 {
+            reasons.push(format!("not there yet: {} messages", service.absent));
+        }
+        println!("| {name} | {} of {total} messages | {} |", service.served.len(), reasons.join("; "));
+    }
+    if !absent.is_empty() {
+        println!("\nNot there yet, with the number of messages: {}.", absent.join(", "));
+    }
+}
