@@ -8,7 +8,7 @@ const { spawn } = require('node:child_process');
 const { after, before } = require('node:test');
 const { Client } = require('hazelcast-client');
 
-const READY = /127\.0\.0\.1:(\d+)/;
+const READY = /^ready: .*127\.0\.0\.1:(\d+)/;
 /** Turns a wait that would never end into a failure. */
 const LIMIT_MS = 60_000;
 
