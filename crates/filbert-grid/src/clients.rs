@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::errors::GridError;
 use crate::grid::Grid;
+use crate::map_core::MapCore;
 
 /// Names a connection for as long as the member lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -163,7 +164,8 @@ impl ClientConnection {
 impl Drop for ClientConnection {
     fn drop(&mut self) {
         let shared = self.grid.shared();
-        let maps: Vec<_> = shared.maps.read().by_id.values().cloned().collect();
+        let watched = |map: &&Arc<MapCore>| map.is_watched();
+        let maps: Vec<_> = shared.maps.read().by_id.values().filter(watched).cloned().collect();
         for map in maps {
             let removed = map.listeners.remove_connection(self.id) + map.near_caches.remove_connection(self.id);
             if removed > 0 {

@@ -249,8 +249,7 @@ pub struct EvictionConfig {
     pub policy: EvictionPolicy,
     /// What `size` counts. Default [`MaxSizePolicy::PerNode`].
     pub max_size_policy: MaxSizePolicy,
-    /// The limit, in the unit of `max_size_policy`. Default [`SIZE_UNLIMITED`]; 0 means the same for policies that
-    /// count entries.
+    /// The limit, in the unit of `max_size_policy`. Default [`SIZE_UNLIMITED`]; 0 means the same.
     pub size: u32,
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use filbert_data::PartitionId;
 use filbert_store::{Change, JournalSettings, MapId, MapSettings, Millis, Partition, PartitionSettings};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
 use crate::cell::Cell;
@@ -15,8 +15,9 @@ use crate::clock::Clock;
 use crate::config::{GridConfig, MapConfig};
 use crate::errors::GridError;
 use crate::eviction;
-use crate::invalidation::InvalidationMetadata;
-use crate::map::{Map, MapCore};
+use crate::invalidation::{Invalidation, InvalidationMetadata};
+use crate::map::Map;
+use crate::map_core::MapCore;
 use crate::objects::{MAP_SERVICE, Objects};
 use crate::random::{SplitMix, UuidSource};
 use crate::schemas::Schemas;
@@ -64,7 +65,7 @@ impl Grid {
                 Cell::new(Partition::new(settings), random.next_uuid())
             })
             .collect();
-        let objects = Objects::new(config.objects_max);
+        let objects = Objects::new(config.objects_max, config.listeners_max);
         let schemas = Schemas::new(config.schemas_max, config.schema_fields_max);
         let clients = Clients::new(config.client_statistics_bytes_max);
         let shared = Arc::new(Shared {
@@ -72,6 +73,7 @@ impl Grid {
             member,
             cells,
             maps: RwLock::new(MapTable::default()),
+            making: Mutex::new(()),
             clients,
             uuids: UuidSource::new(random),
             active: AtomicBool::new(true),
@@ -148,31 +150,38 @@ impl Grid {
             return Ok(handle(core));
         }
         let config = self.shared.config.maps.find(name)?.clone();
-        let core = {
-            let mut maps = self.shared.maps.write();
-            if let Some(core) = maps.by_name.get(name) {
-                return Ok(handle(core));
-            }
-            self.objects.reserve(MAP_SERVICE, name)?;
-            let id = MapId(maps.next_id);
-            maps.next_id += 1;
-            let settings = self.map_settings(&config);
-            let core = Arc::new(MapCore::new(id, name.to_owned(), config));
-            for cell in &self.shared.cells {
-                let mut state = cell.lock();
-                let before = state.partition.bytes();
-                state.partition.create_map(id, settings.clone());
-                self.shared.account(before, state.partition.bytes());
-            }
-            if eviction::applies(&core.config) && eviction::counts_bytes(core.config.eviction.max_size_policy) {
-                maps.counted.push(core.clone());
-            }
-            maps.by_name.insert(name.to_owned(), core.clone());
-            maps.by_id.insert(id, core.clone());
-            core
-        };
+        let _making = self.shared.making.lock();
+        if let Some(core) = self.shared.maps.read().by_name.get(name) {
+            return Ok(handle(core));
+        }
+        self.objects.reserve(MAP_SERVICE, name)?;
+        let core = self.make_map(name, config);
         self.objects.announce_created(MAP_SERVICE, name, self.shared.member);
         Ok(handle(&core))
+    }
+
+    fn make_map(&self, name: &str, config: MapConfig) -> Arc<MapCore> {
+        let id = {
+            let mut maps = self.shared.maps.write();
+            let id = MapId(maps.next_id);
+            maps.next_id += 1;
+            id
+        };
+        let settings = self.map_settings(&config);
+        for cell in &self.shared.cells {
+            let mut state = cell.lock();
+            let before = state.partition.bytes();
+            state.partition.create_map(id, settings.clone());
+            self.shared.account(before, state.partition.bytes());
+        }
+        let core = Arc::new(MapCore::new(id, name.to_owned(), config));
+        let mut maps = self.shared.maps.write();
+        if core.evicts {
+            maps.evicting.push(core.clone());
+        }
+        maps.by_name.insert(name.to_owned(), core.clone());
+        maps.by_id.insert(id, core.clone());
+        core
     }
 
     fn map_settings(&self, config: &MapConfig) -> MapSettings {
@@ -197,23 +206,31 @@ impl Grid {
 
     /// Drops a map with all that belongs to it; whether there was one. Handles of it refuse changes from now on.
     pub fn destroy_map(&self, name: &str) -> bool {
+        let _making = self.shared.making.lock();
         let core = {
             let mut maps = self.shared.maps.write();
             let Some(core) = maps.by_name.remove(name) else { return false };
             maps.by_id.remove(&core.id);
-            maps.counted.retain(|other| other.id != core.id);
+            maps.evicting.retain(|other| other.id != core.id);
             core
         };
         core.destroyed.store(true, Ordering::Release);
-        for cell in &self.shared.cells {
+        for (partition, cell) in self.shared.partitions() {
             let mut state = cell.lock();
             let before = state.partition.bytes();
+            let sequence = state.partition.sequence(core.id).saturating_add(1);
             state.partition.destroy_map(core.id);
             self.shared.account(before, state.partition.bytes());
             for (_, waiter) in state.waiters.take_map(core.id) {
-                let destroyed = GridError::Destroyed { service: MAP_SERVICE.to_owned(), name: name.to_owned() };
-                self.shared.answer(waiter, Err(destroyed));
+                self.shared.answer(waiter, Err(core.destroyed_error()));
             }
+            core.near_caches.deliver(&Invalidation {
+                partition,
+                key: None,
+                source: self.shared.member,
+                partition_uuid: cell.uuid,
+                sequence: i64::try_from(sequence).unwrap_or(i64::MAX),
+            });
         }
         let listeners = core.listeners.clear() + core.near_caches.clear();
         self.shared.listeners.fetch_sub(listeners, Ordering::AcqRel);
@@ -271,6 +288,10 @@ impl Grid {
                 self.sweep(cell, now);
             }
         }
+        let evicting = shared.maps.read().evicting.clone();
+        for map in evicting {
+            eviction::make_room_by_sweep(shared, &map);
+        }
         let next = shared.cells.iter().map(Cell::due).min().unwrap_or(Millis::MAX);
         let earliest = now.plus(config.expiry_interval_ms_min);
         let next = next.max(earliest).min(now.plus(config.expiry_interval_ms_max));
@@ -290,9 +311,10 @@ impl Grid {
                 let name = shared.map_by_id(map).map_or_else(String::new, |map| map.name.clone());
                 shared.answer(waiter, Err(GridError::LockTimeout { map: name }));
             }
-            let expiry = state.partition.next_expiry().unwrap_or(Millis::MAX);
-            cell.due_by(expiry.min(state.waiters.first_deadline().unwrap_or(Millis::MAX)));
-            if expiry > now {
+            let expiry = state.partition.next_expiry();
+            let deadline = state.waiters.first_deadline();
+            cell.due_by(expiry.into_iter().chain(deadline).min().unwrap_or(Millis::MAX));
+            if expiry.is_none_or(|expiry| expiry > now) {
                 return;
             }
             // More has expired than one batch may free: others get at the partition in between.
@@ -333,5 +355,12 @@ impl Grid {
 
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
+    }
+}
+
+/// Who waits for a key gets an answer even when nobody shuts the member down.
+impl Drop for Grid {
+    fn drop(&mut self) {
+        self.shutdown();
     }
 }

@@ -16,7 +16,7 @@ pub struct Invalidation<'a> {
     pub partition: PartitionId,
     /// The key; `None` for all keys of the partition.
     pub key: Option<&'a [u8]>,
-    /// The client that made the change; nil when the member did.
+    /// The client that made the change, or the member's UUID when it did so by itself.
     pub source: Uuid,
     /// The partition's UUID; another one than before means that counting began anew.
     pub partition_uuid: Uuid,
@@ -83,6 +83,9 @@ impl InvalidationListeners {
     }
 
     fn retain(&self, keep: impl Fn(&Registered) -> bool) -> usize {
+        if !self.any() {
+            return 0;
+        }
         let mut all = self.all.write();
         let before = all.len();
         all.retain(keep);

@@ -34,6 +34,7 @@ mod grid;
 mod invalidation;
 mod listeners;
 mod map;
+mod map_core;
 mod objects;
 mod patterns;
 mod random;

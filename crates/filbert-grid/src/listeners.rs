@@ -156,6 +156,9 @@ impl Listeners {
     }
 
     fn retain(&self, keep: impl Fn(&Registered) -> bool) -> usize {
+        if !self.any() {
+            return 0;
+        }
         let mut all = self.all.write();
         let before = all.len();
         all.retain(keep);

@@ -2,26 +2,24 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use filbert_data::{PartitionId, partition_of};
 use filbert_store::{
-    Caller, Change, Command, Cursor, EntryView, Event, EventKind, Expiry, JournalEvent, LockState, MapId,
-    MapStatistics, Millis, OwnedChange, Partition, PutMode, Reply,
+    Caller, Change, Command, Cursor, EntryView, EventKind, JournalEvent, LockState, MapStatistics, Millis, OwnedChange,
+    Reply,
 };
+use parking_lot::MutexGuard;
 
 use crate::cell::{Cell, CellState};
 use crate::config::MapConfig;
 use crate::errors::GridError;
-use crate::invalidation::{InvalidationListeners, InvalidationSink};
-use crate::listeners::{EntrySink, ListenerId, ListenerSpec, Listeners};
-use crate::objects::MAP_SERVICE;
+use crate::invalidation::InvalidationSink;
+use crate::listeners::{EntrySink, ListenerId, ListenerSpec};
+use crate::map_core::MapCore;
 use crate::shared::Shared;
 use crate::waiters::{ParkedReply, Waiter};
 use crate::{ConnectionId, eviction};
-
-/// Bytes that a record costs beside key and value, as the memory limit counts before it is made.
-const RECORD_OVERHEAD_BYTES: usize = 64;
 
 /// Why a change was not made; nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,133 +42,6 @@ pub struct JournalRead {
     pub count: usize,
     /// The sequence to go on from.
     pub next_sequence: i64,
-}
-
-/// One map of the member, without the member.
-pub(crate) struct MapCore {
-    pub(crate) id: MapId,
-    pub(crate) name: String,
-    pub(crate) config: MapConfig,
-    pub(crate) listeners: Listeners,
-    pub(crate) near_caches: InvalidationListeners,
-    /// Entries over all partitions; counted for maps that evict only.
-    pub(crate) entries: AtomicUsize,
-    /// Bytes over all partitions; kept for maps that evict by bytes only.
-    pub(crate) bytes: AtomicUsize,
-    pub(crate) destroyed: AtomicBool,
-}
-
-impl MapCore {
-    pub(crate) fn new(id: MapId, name: String, config: MapConfig) -> Self {
-        MapCore {
-            id,
-            name,
-            config,
-            listeners: Listeners::default(),
-            near_caches: InvalidationListeners::default(),
-            entries: AtomicUsize::new(0),
-            bytes: AtomicUsize::new(0),
-            destroyed: AtomicBool::new(false),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn is_watched(&self) -> bool {
-        self.listeners.any() || self.near_caches.any()
-    }
-
-    /// Keeps the number of entries of a map that evicts.
-    #[inline]
-    pub(crate) fn count_entry(&self, event: &Event<'_>) {
-        if !eviction::applies(&self.config) {
-            return;
-        }
-        let (come, gone) = match event.kind {
-            EventKind::Added => (1, 0),
-            EventKind::Loaded => (usize::from(event.old_value.is_none()), 0),
-            EventKind::Removed | EventKind::Evicted | EventKind::Expired => (0, 1),
-            EventKind::Cleared | EventKind::EvictedAll => (0, event.count),
-            EventKind::Updated | EventKind::LockReleased => (0, 0),
-        };
-        if come > gone {
-            self.entries.fetch_add(come - gone, Ordering::AcqRel);
-        } else if gone > come {
-            self.entries.fetch_sub(gone - come, Ordering::AcqRel);
-        }
-    }
-
-    /// Keeps the bytes of a map that evicts by them.
-    #[inline]
-    pub(crate) fn account(&self, before: usize, after: usize) {
-        if eviction::applies(&self.config) && eviction::counts_bytes(self.config.eviction.max_size_policy) {
-            self.bytes.fetch_add(after.wrapping_sub(before), Ordering::AcqRel);
-        }
-    }
-
-    /// Refuses a change that would take the member beyond its memory limit.
-    #[inline]
-    pub(crate) fn check_memory(
-        &self,
-        shared: &Shared,
-        partition: &Partition,
-        command: &Command<'_>,
-    ) -> Result<(), GridError> {
-        let Some(max) = shared.config.memory_bytes_max else { return Ok(()) };
-        let (key, value) = match command.change {
-            Change::Put { key, value, .. } | Change::ReplaceIfSame { key, value, .. } => (key, value),
-            Change::Lock { key, .. } => (key, [].as_slice()),
-            _ => return Ok(()),
-        };
-        let used = shared.memory_bytes.load(Ordering::Relaxed);
-        let wanted = key.len().saturating_add(value.len()).saturating_add(RECORD_OVERHEAD_BYTES);
-        if used.saturating_add(wanted) <= max {
-            return Ok(());
-        }
-        // Near the limit it pays to look: an update needs only what the value grows by.
-        let existing = partition.entry_view(self.id, key, command.now);
-        let needed = wanted.saturating_sub(existing.map_or(0, |view| view.key.len() + view.value.len()));
-        let needed = if existing.is_some() { needed.saturating_sub(RECORD_OVERHEAD_BYTES) } else { needed };
-        if needed == 0 || used.saturating_add(needed) <= max {
-            return Ok(());
-        }
-        Err(GridError::OutOfMemory { needed, used, max })
-    }
-
-    /// Remembers that a client may hold locks, so that they are released when it goes.
-    #[inline]
-    pub(crate) fn note_locks(&self, shared: &Shared, change: &Change<'_>, caller: Caller) {
-        if matches!(change, Change::Lock { .. }) {
-            shared.clients.may_leave_traces(caller.client);
-        }
-    }
-
-    /// Notes when the sweep must come, if the change may have set a deadline.
-    #[inline]
-    pub(crate) fn note_deadlines(&self, shared: &Shared, cell: &Cell, change: &Change<'_>, now: Millis) {
-        let config = &self.config;
-        let of = |given_ms: i64, default_seconds: u32| match given_ms {
-            0 => i64::MAX,
-            ms if ms > 0 => ms,
-            _ if default_seconds > 0 => i64::from(default_seconds) * 1_000,
-            _ => i64::MAX,
-        };
-        let of_expiry =
-            |expiry: Expiry| of(expiry.ttl_ms, config.ttl_seconds).min(of(expiry.max_idle_ms, config.max_idle_seconds));
-        let after_ms = match change {
-            Change::Put { mode: PutMode::Metadata(metadata), .. } => {
-                of_expiry(metadata.expiry).min(metadata.expires_ms.saturating_sub(now.0).max(0))
-            }
-            Change::Put { expiry, .. } => of_expiry(*expiry),
-            Change::SetTtl { ttl_ms, .. } => of(*ttl_ms, config.ttl_seconds),
-            Change::Lock { lease_ms: Some(lease_ms), .. } => *lease_ms,
-            _ => i64::MAX,
-        };
-        let journal_ms = config.event_journal.map_or(0, |journal| i64::from(journal.ttl_seconds) * 1_000);
-        let after_ms = if journal_ms > 0 { after_ms.min(journal_ms) } else { after_ms };
-        if after_ms != i64::MAX {
-            shared.due_by(cell, now.plus(after_ms));
-        }
-    }
 }
 
 /// A map of the member: what doors and the embedded API hold. Cheap to clone behind its `Arc`; stays valid after the map
@@ -214,13 +85,13 @@ impl Map {
     #[inline]
     pub fn get<R>(&self, partition: PartitionId, key: &[u8], read: impl FnOnce(Option<&[u8]>) -> R) -> R {
         let now = self.shared.now();
-        read(self.shared.cell(partition).lock().partition.get(self.core.id, key, now))
+        read(self.shared.cell_of(partition, key).lock().partition.get(self.core.id, key, now))
     }
 
     /// Whether there is an entry. Counts as a read.
     pub fn contains_key(&self, partition: PartitionId, key: &[u8]) -> bool {
         let now = self.shared.now();
-        self.shared.cell(partition).lock().partition.contains_key(self.core.id, key, now)
+        self.shared.cell_of(partition, key).lock().partition.contains_key(self.core.id, key, now)
     }
 
     /// Reads all that is known of an entry; does not count as a read.
@@ -231,7 +102,7 @@ impl Map {
         read: impl FnOnce(Option<&EntryView<'_>>) -> R,
     ) -> R {
         let now = self.shared.now();
-        read(self.shared.cell(partition).lock().partition.entry_view(self.core.id, key, now).as_ref())
+        read(self.shared.cell_of(partition, key).lock().partition.entry_view(self.core.id, key, now).as_ref())
     }
 
     /// Entries over all partitions, each counted at one moment of its own.
@@ -260,7 +131,7 @@ impl Map {
     /// Who holds the key's lock, how often, and how long.
     pub fn lock_state(&self, partition: PartitionId, key: &[u8]) -> Option<LockState> {
         let now = self.shared.now();
-        self.shared.cell(partition).lock().partition.lock_state(self.core.id, key, now)
+        self.shared.cell_of(partition, key).lock().partition.lock_state(self.core.id, key, now)
     }
 
     /// Visits key and value of every entry, partition by partition, each under its lock.
@@ -272,7 +143,7 @@ impl Map {
     }
 
     /// Visits entries of one partition from `cursor` on until at least `at_least` were visited. Returns where to go on;
-    /// `None` at the end. An entry that is there throughout is visited exactly once, however the map changes.
+    /// `None` at the end, or if there is no such partition. An entry that is there throughout is visited exactly once, however the map changes.
     pub fn fetch(
         &self,
         partition: PartitionId,
@@ -281,15 +152,15 @@ impl Map {
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Option<Cursor> {
         let now = self.shared.now();
-        self.shared.cell(partition).lock().partition.fetch(self.core.id, cursor, at_least, now, visit)
+        self.shared.cell(partition)?.lock().partition.fetch(self.core.id, cursor, at_least, now, visit)
     }
 
     /// The oldest and the newest sequence of a partition's event journal.
     ///
     /// # Errors
-    /// The map keeps no journal.
+    /// The map keeps no journal, or there is no such partition.
     pub fn journal_subscribe(&self, partition: PartitionId) -> Result<(i64, i64), GridError> {
-        let cell = self.shared.cell(partition).lock();
+        let cell = self.shared.cell(partition).ok_or_else(|| no_partition(partition))?.lock();
         let journal = cell.partition.journal(self.core.id).ok_or_else(|| self.no_journal())?;
         Ok((journal.oldest_sequence(), journal.newest_sequence()))
     }
@@ -297,7 +168,7 @@ impl Map {
     /// Visits at most `max` events of a partition's journal from a sequence on.
     ///
     /// # Errors
-    /// The map keeps no journal, or the sequence is not in it any more or not yet.
+    /// The map keeps no journal, the sequence is not in it any more or not yet, or there is no such partition.
     pub fn journal_read(
         &self,
         partition: PartitionId,
@@ -305,7 +176,7 @@ impl Map {
         max: usize,
         visit: &mut dyn FnMut(&JournalEvent),
     ) -> Result<JournalRead, GridError> {
-        let cell = self.shared.cell(partition).lock();
+        let cell = self.shared.cell(partition).ok_or_else(|| no_partition(partition))?.lock();
         let journal = cell.partition.journal(self.core.id).ok_or_else(|| self.no_journal())?;
         let (oldest, newest) = (journal.oldest_sequence(), journal.newest_sequence());
         let stale = GridError::StaleSequence { requested: from, oldest, newest };
@@ -341,15 +212,22 @@ impl Map {
         reply: impl FnOnce(Reply<'_>) -> R,
     ) -> Result<R, Refused> {
         let shared = &*self.shared;
-        let cell = shared.cell(partition);
-        let result = {
-            let mut state = cell.lock();
-            self.change_in(cell, &mut state, caller, change, reply)
-        };
-        if result.is_ok() && eviction::applies(&self.core.config) {
-            eviction::make_room(shared, &self.core, partition, change.key());
+        let cell = shared.cell_of(partition, change.key().unwrap_or_default());
+        let mut state = cell.lock();
+        let result = self.change_in(cell, &mut state, caller, change, reply);
+        if self.core.evicts && result.is_ok() && eviction::may_grow(&change) {
+            self.make_room(partition, state, cell, change.key());
         }
         result
+    }
+
+    fn make_room(&self, partition: PartitionId, state: MutexGuard<'_, CellState>, cell: &Cell, spared: Option<&[u8]>) {
+        let (shared, core, mut state) = (&*self.shared, &*self.core, state);
+        let made = eviction::make_room_here(shared, core, cell, &mut state, spared);
+        drop(state);
+        if !made {
+            eviction::make_room_elsewhere(shared, core, partition, spared);
+        }
     }
 
     /// The change under the cell's lock.
@@ -364,11 +242,17 @@ impl Map {
     ) -> Result<R, Refused> {
         let (shared, core) = (&*self.shared, &*self.core);
         shared.check_active()?;
+        let Some(key) = change.key() else {
+            return Err(GridError::IllegalArgument("a change of a whole map is not one of a key".to_owned()).into());
+        };
         let command = Command { map: core.id, now: shared.now(), caller, change };
+        if !state.waiters.is_empty() {
+            self.let_waiters_go_first(cell, state, key, command.now);
+        }
         core.check_memory(shared, &state.partition, &command)?;
         let result = shared.apply(cell, state, core, &command, |answer| match answer {
             Reply::Locked { free_at } => Err(Refused::Locked { free_at }),
-            Reply::Refused(error) => Err(Refused::Error(self.refusal(error))),
+            Reply::Refused(error) => Err(Refused::Error(core.refusal(error))),
             answer => Ok(reply(answer)),
         })?;
         core.note_locks(shared, &change, caller);
@@ -376,12 +260,12 @@ impl Map {
         Ok(result)
     }
 
-    fn refusal(&self, error: filbert_store::StoreError) -> GridError {
-        match error {
-            filbert_store::StoreError::NoSuchMap(_) => {
-                GridError::Destroyed { service: MAP_SERVICE.to_owned(), name: self.core.name.clone() }
-            }
-            error => GridError::IllegalArgument(error.to_string()),
+    /// A lease may have ended without the sweep having come by: those who wait for the key were here first.
+    #[cold]
+    fn let_waiters_go_first(&self, cell: &Cell, state: &mut CellState, key: &[u8], now: Millis) {
+        let map = self.core.id;
+        if state.waiters.any_for(map, key) && !state.partition.is_locked(map, key, now) {
+            self.shared.run_freed(cell, state, vec![(map, key.into())]);
         }
     }
 
@@ -396,7 +280,7 @@ impl Map {
         reply: ParkedReply,
     ) {
         let shared = &*self.shared;
-        let cell = shared.cell(partition);
+        let cell = shared.cell_of(partition, change.key().unwrap_or_default());
         let mut reply = Some(reply);
         let mut state = cell.lock();
         let made = self.change_in(cell, &mut state, caller, change.borrow(), |answer| {
@@ -416,9 +300,8 @@ impl Map {
             }
             (Err(Refused::Error(error)), Some(reply)) => reply(Err(error)),
             _ => {
-                drop(state);
-                if eviction::applies(&self.core.config) {
-                    eviction::make_room(shared, &self.core, partition, change.key());
+                if self.core.evicts && eviction::may_grow(&change.borrow()) {
+                    self.make_room(partition, state, cell, change.key());
                 }
             }
         }
@@ -426,7 +309,7 @@ impl Map {
 
     fn park(&self, cell: &Cell, state: &mut CellState, waiter: Waiter, free_at: Option<Millis>) {
         let shared = &*self.shared;
-        if let Err(error) = shared.reserve_waiter() {
+        if let Err(error) = shared.reserve_waiter(&waiter) {
             (waiter.reply)(Err(error));
             return;
         }
@@ -440,7 +323,7 @@ impl Map {
     /// Takes out all entries but those of locked keys; returns how many. Listeners hear of it once.
     ///
     /// # Errors
-    /// The member is shutting down.
+    /// The member is shutting down, or the map was destroyed.
     pub fn clear(&self, caller: Caller) -> Result<usize, GridError> {
         self.empty(caller, Change::Clear, EventKind::Cleared)
     }
@@ -448,7 +331,7 @@ impl Map {
     /// As [`Map::clear`], told as an eviction.
     ///
     /// # Errors
-    /// The member is shutting down.
+    /// The member is shutting down, or the map was destroyed.
     pub fn evict_all(&self, caller: Caller) -> Result<usize, GridError> {
         self.empty(caller, Change::EvictAll, EventKind::EvictedAll)
     }
@@ -456,6 +339,9 @@ impl Map {
     fn empty(&self, caller: Caller, change: Change<'_>, kind: EventKind) -> Result<usize, GridError> {
         let shared = &*self.shared;
         shared.check_active()?;
+        if self.is_destroyed() {
+            return Err(self.core.destroyed_error());
+        }
         let mut affected = 0;
         for cell in &shared.cells {
             let mut state = cell.lock();
@@ -479,7 +365,7 @@ impl Map {
         self.shared.reserve_listener()?;
         let id = ListenerId(self.shared.uuids.next());
         self.core.listeners.add(id, spec, sink);
-        Ok(id)
+        self.keep_unless_destroyed(id)
     }
 
     /// Removes a listener of entries or of invalidations; whether there was one.
@@ -494,7 +380,7 @@ impl Map {
     /// Adds someone who keeps a near cache of the map.
     ///
     /// # Errors
-    /// There are as many listeners as the settings allow.
+    /// There are as many listeners as the settings allow, or the map was destroyed.
     pub fn add_invalidation_listener(
         &self,
         connection: Option<ConnectionId>,
@@ -503,6 +389,15 @@ impl Map {
         self.shared.reserve_listener()?;
         let id = ListenerId(self.shared.uuids.next());
         self.core.near_caches.add(id, connection, sink);
+        self.keep_unless_destroyed(id)
+    }
+
+    /// Who destroys a map marks it, then removes its listeners; a registration that came too late removes itself.
+    fn keep_unless_destroyed(&self, id: ListenerId) -> Result<ListenerId, GridError> {
+        if self.is_destroyed() {
+            self.remove_listener(id);
+            return Err(self.core.destroyed_error());
+        }
         Ok(id)
     }
 
@@ -514,4 +409,8 @@ impl Map {
         }
         sum
     }
+}
+
+fn no_partition(partition: PartitionId) -> GridError {
+    GridError::IllegalArgument(format!("there is no partition {partition}"))
 }

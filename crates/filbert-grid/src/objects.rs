@@ -77,11 +77,12 @@ pub struct Objects {
     ids: RwLock<BTreeSet<ObjectId>>,
     listeners: RwLock<Vec<Registered>>,
     objects_max: usize,
+    listeners_max: usize,
 }
 
 impl Objects {
-    pub(crate) fn new(objects_max: usize) -> Self {
-        Objects { ids: RwLock::default(), listeners: RwLock::default(), objects_max }
+    pub(crate) fn new(objects_max: usize, listeners_max: usize) -> Self {
+        Objects { ids: RwLock::default(), listeners: RwLock::default(), objects_max, listeners_max }
     }
 
     /// Takes a name that is not there yet.
@@ -126,8 +127,22 @@ impl Objects {
     }
 
     /// Adds a listener of created and destroyed objects under an id of the caller's choice.
-    pub fn add_listener(&self, id: ListenerId, connection: Option<ConnectionId>, sink: Arc<dyn ObjectSink>) {
-        self.listeners.write().push(Registered { id, connection, sink });
+    ///
+    /// # Errors
+    /// There are as many of them as the settings allow.
+    pub fn add_listener(
+        &self,
+        id: ListenerId,
+        connection: Option<ConnectionId>,
+        sink: Arc<dyn ObjectSink>,
+    ) -> Result<(), GridError> {
+        let mut listeners = self.listeners.write();
+        let limit = self.listeners_max;
+        if listeners.len() >= limit {
+            return Err(GridError::LimitReached { what: "listeners", setting: "listeners_max", limit });
+        }
+        listeners.push(Registered { id, connection, sink });
+        Ok(())
     }
 
     /// Removes a listener; whether there was one.

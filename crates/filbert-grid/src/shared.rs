@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
-use filbert_data::PartitionId;
+use filbert_data::{PartitionId, partition_of};
 use filbert_store::{Caller, Change, Command, EventKind, MapId, Millis, Reply};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
 use crate::cell::{Cell, CellState};
@@ -14,7 +14,8 @@ use crate::clients::Clients;
 use crate::clock::Clock;
 use crate::config::GridConfig;
 use crate::errors::GridError;
-use crate::map::MapCore;
+use crate::eviction;
+use crate::map_core::MapCore;
 use crate::random::UuidSource;
 use crate::tap::{Freed, Tap};
 use crate::waiters::Waiter;
@@ -25,8 +26,8 @@ pub(crate) struct MapTable {
     pub(crate) by_name: HashMap<String, Arc<MapCore>>,
     pub(crate) by_id: HashMap<MapId, Arc<MapCore>>,
     pub(crate) next_id: u32,
-    /// Those among them whose bytes are counted, for eviction.
-    pub(crate) counted: Vec<Arc<MapCore>>,
+    /// Those among them that evict.
+    pub(crate) evicting: Vec<Arc<MapCore>>,
 }
 
 /// Called when something falls due earlier than the last sweep announced.
@@ -38,11 +39,14 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) member: Uuid,
     pub(crate) cells: Box<[Cell]>,
+    /// Never held while a partition's lock is waited for: who holds one of those may look here.
     pub(crate) maps: RwLock<MapTable>,
+    /// Held while a map is made or destroyed, so that its partitions and its announcements follow one order.
+    pub(crate) making: Mutex<()>,
     pub(crate) clients: Clients,
     pub(crate) uuids: UuidSource,
     pub(crate) active: AtomicBool,
-    /// Bytes that the partitions own together.
+    /// Bytes that the partitions own together, and those of parked changes.
     pub(crate) memory_bytes: AtomicUsize,
     pub(crate) waiters: AtomicUsize,
     pub(crate) listeners: AtomicUsize,
@@ -57,14 +61,22 @@ impl Shared {
         self.clock.now()
     }
 
-    /// The cell of a partition.
-    ///
-    /// # Panics
-    /// There is no such partition: doors check the numbers that clients send.
+    /// The cell of a partition, if there is such a partition.
     #[inline]
-    #[allow(clippy::indexing_slicing, reason = "a wrong partition would hide entries from everyone else")]
-    pub(crate) fn cell(&self, partition: PartitionId) -> &Cell {
-        &self.cells[partition.0 as usize]
+    pub(crate) fn cell(&self, partition: PartitionId) -> Option<&Cell> {
+        self.cells.get(partition.0 as usize)
+    }
+
+    /// The cell of a partition that the caller has worked out for a key; that of the key, if there is no such partition.
+    #[inline]
+    pub(crate) fn cell_of(&self, partition: PartitionId, key: &[u8]) -> &Cell {
+        self.cell(partition).unwrap_or_else(|| self.cell_of_key(key))
+    }
+
+    #[cold]
+    #[allow(clippy::indexing_slicing, reason = "there are as many cells as partitions, and there is at least one")]
+    fn cell_of_key(&self, key: &[u8]) -> &Cell {
+        &self.cells[partition_of(key, self.config.partition_count).0 as usize]
     }
 
     pub(crate) fn partitions(&self) -> impl Iterator<Item = (PartitionId, &Cell)> {
@@ -85,8 +97,18 @@ impl Shared {
         reserve(&self.listeners, self.config.listeners_max, "listeners", "listeners_max")
     }
 
-    pub(crate) fn reserve_waiter(&self) -> Result<(), GridError> {
-        reserve(&self.waiters, self.config.lock_waiters_max, "changes waiting for locked keys", "lock_waiters_max")
+    /// Takes the place and the memory of one more waiter.
+    pub(crate) fn reserve_waiter(&self, waiter: &Waiter) -> Result<(), GridError> {
+        let needed = waiter.bytes();
+        let (used, max) = (self.memory_bytes.load(Ordering::Relaxed), self.config.memory_bytes_max);
+        if let Some(max) = max
+            && used.saturating_add(needed) > max
+        {
+            return Err(GridError::OutOfMemory { needed, used, max });
+        }
+        reserve(&self.waiters, self.config.lock_waiters_max, "changes waiting for locked keys", "lock_waiters_max")?;
+        self.memory_bytes.fetch_add(needed, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Keeps the account of bytes right after a partition changed.
@@ -135,7 +157,11 @@ impl Shared {
     /// Applies a change of all maps of a partition.
     pub(crate) fn apply_to_all(&self, cell: &Cell, state: &mut CellState, now: Millis, change: Change<'_>) -> usize {
         let before = state.partition.bytes();
-        let counted = self.maps.read().counted.clone();
+        let counted: Vec<_> = {
+            let maps = self.maps.read();
+            let counts_bytes = |map: &&Arc<MapCore>| eviction::counts_bytes(map.config.eviction.max_size_policy);
+            maps.evicting.iter().filter(counts_bytes).cloned().collect()
+        };
         let of_map = |state: &CellState, map: &MapCore| state.partition.statistics(map.id).bytes_owned;
         let counted: Vec<_> = counted.into_iter().map(|map| (of_map(state, &map), map)).collect();
         let mut tap = Tap::new(self, cell, None);
@@ -164,8 +190,9 @@ impl Shared {
         while let Some((map, key)) = keys.pop() {
             while let Some(waiter) = state.waiters.pop_front(map, &key) {
                 let Some(core) = self.map_by_id(map) else {
-                    self.answer(waiter, Err(GridError::NotActive));
-                    continue;
+                    // A destroyed map's waiters are answered by who destroys it.
+                    state.waiters.push_front(map, &key, waiter);
+                    break;
                 };
                 match self.run_waiter(cell, state, &core, waiter) {
                     Ok(more) => keys.extend(more),
@@ -187,6 +214,11 @@ impl Shared {
         waiter: Waiter,
     ) -> Result<Freed, Box<Waiter>> {
         let now = self.now();
+        if waiter.is_late(now) {
+            // The sweep has not come by yet; the caller may have given up already, and must not get a lock then.
+            self.answer(waiter, Err(GridError::LockTimeout { map: map.name.clone() }));
+            return Ok(Vec::new());
+        }
         let before = state.partition.bytes();
         let command = Command { map: map.id, now, caller: waiter.caller, change: waiter.change.borrow() };
         if let Err(error) = map.check_memory(self, &state.partition, &command) {
@@ -196,16 +228,23 @@ impl Shared {
         let mut tap = Tap::new(self, cell, Some(map));
         let reply = match state.partition.apply(&command, &mut tap) {
             Reply::Locked { .. } => return Err(Box::new(waiter)),
-            Reply::Refused(error) => Err(GridError::IllegalArgument(error.to_string())),
+            Reply::Refused(error) => Err(map.refusal(error)),
             reply => Ok(reply),
         };
-        map.note_locks(self, &waiter.change.borrow(), waiter.caller);
-        map.note_deadlines(self, cell, &waiter.change.borrow(), now);
-        self.waiters.fetch_sub(1, Ordering::Relaxed);
+        self.release_waiter(&waiter);
         (waiter.reply)(reply);
         let freed = tap.into_freed();
-        self.account(before, state.partition.bytes());
-        map.account(before, state.partition.bytes());
+        let change = waiter.change.borrow();
+        map.note_locks(self, &change, waiter.caller);
+        map.note_deadlines(self, cell, &change, now);
+        let after = state.partition.bytes();
+        self.account(before, after);
+        map.account(before, after);
+        if map.evicts && eviction::may_grow(&change) && !eviction::make_room_here(self, map, cell, state, change.key())
+        {
+            // Other partitions must help, and this one's lock is held: the sweep sees to it.
+            self.due_by(cell, now);
+        }
         Ok(freed)
     }
 
@@ -221,8 +260,13 @@ impl Shared {
 
     /// Answers a parked change that was not applied.
     pub(crate) fn answer(&self, waiter: Waiter, answer: Result<Reply<'_>, GridError>) {
-        self.waiters.fetch_sub(1, Ordering::Relaxed);
+        self.release_waiter(&waiter);
         (waiter.reply)(answer);
+    }
+
+    fn release_waiter(&self, waiter: &Waiter) {
+        self.waiters.fetch_sub(1, Ordering::AcqRel);
+        self.memory_bytes.fetch_sub(waiter.bytes(), Ordering::Relaxed);
     }
 
     /// Tells what a change did to its map as a whole, once for the member.

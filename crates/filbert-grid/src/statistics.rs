@@ -3,7 +3,7 @@
 /// Figures of the whole member at one moment, each taken by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GridStatistics {
-    /// Bytes that all maps own: records, tables, expiry, locks, journals.
+    /// Bytes that all maps own (records, tables, expiry, locks, journals), and those of parked changes.
     pub memory_bytes: usize,
     /// The limit of them, if one is set.
     pub memory_bytes_max: Option<usize>,

@@ -5,7 +5,7 @@ use filbert_store::{Event, EventKind, MapId, Observer};
 use crate::cell::Cell;
 use crate::invalidation::Invalidation;
 use crate::listeners::EntryEvent;
-use crate::map::MapCore;
+use crate::map_core::MapCore;
 use crate::shared::Shared;
 
 /// Keys whose locks were released.
@@ -17,13 +17,20 @@ pub(crate) struct Tap<'t> {
     cell: &'t Cell,
     /// The map that the command is about; `None` for commands about all maps.
     map: Option<&'t MapCore>,
+    /// Whether entries that come and go are counted here; eviction by count has done so already.
+    counts: bool,
     freed: Freed,
 }
 
 impl<'t> Tap<'t> {
     #[inline]
     pub(crate) fn new(shared: &'t Shared, cell: &'t Cell, map: Option<&'t MapCore>) -> Self {
-        Tap { shared, cell, map, freed: Vec::new() }
+        Tap { shared, cell, map, counts: true, freed: Vec::new() }
+    }
+
+    /// For an eviction from one map, whose entries are taken off the count before if `counted` says so.
+    pub(crate) fn uncounted(shared: &'t Shared, cell: &'t Cell, map: &'t MapCore, counted: bool) -> Self {
+        Tap { counts: !counted, ..Tap::new(shared, cell, Some(map)) }
     }
 
     /// The keys whose locks were released, for those who wait.
@@ -69,7 +76,9 @@ impl Observer for Tap<'_> {
         }
         match self.map {
             Some(map) => {
-                map.count_entry(event);
+                if self.counts {
+                    map.count_entry(event);
+                }
                 if map.is_watched() {
                     self.pass_on(map, event);
                 }

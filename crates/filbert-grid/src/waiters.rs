@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use filbert_store::{Caller, MapId, Millis, OwnedChange, Reply};
+use filbert_store::{Caller, Change, MapId, Millis, OwnedChange, Reply};
 use uuid::Uuid;
 
 use crate::GridError;
@@ -20,42 +20,94 @@ pub(crate) struct Waiter {
     pub(crate) reply: ParkedReply,
 }
 
-type Key = (MapId, Box<[u8]>);
+impl Waiter {
+    /// Whether its time is over.
+    pub(crate) fn is_late(&self, now: Millis) -> bool {
+        self.deadline <= now && self.deadline != Millis::MAX
+    }
+
+    /// Bytes of memory that the change takes while it waits.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_value = match self.change.borrow() {
+            Change::Put { value, .. } => value.len(),
+            Change::ReplaceIfSame { expected, value, .. } => expected.len().saturating_add(value.len()),
+            Change::RemoveIfSame { expected, .. } => expected.len(),
+            _ => 0,
+        };
+        size_of::<Waiter>().saturating_add(self.change.key().map_or(0, <[u8]>::len)).saturating_add(of_value)
+    }
+}
+
+type Queues = HashMap<Box<[u8]>, VecDeque<Waiter>>;
 
 /// The queues of one partition.
 #[derive(Default)]
 pub(crate) struct Waiters {
-    by_key: HashMap<Key, VecDeque<Waiter>>,
+    /// By map, then by key, so that a queue is found by a borrowed key. No map and no queue is kept empty.
+    by_map: HashMap<MapId, Queues>,
+    /// No waiter's deadline is before this; `None` when nobody waits with a deadline.
+    deadline_min: Option<Millis>,
 }
 
 impl Waiters {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_map.is_empty()
+    }
+
+    /// Whether anyone waits for the key.
+    pub(crate) fn any_for(&self, map: MapId, key: &[u8]) -> bool {
+        self.by_map.get(&map).is_some_and(|queues| queues.contains_key(key))
+    }
+
     pub(crate) fn push_back(&mut self, map: MapId, key: &[u8], waiter: Waiter) {
-        self.by_key.entry((map, key.into())).or_default().push_back(waiter);
+        self.note_deadline(waiter.deadline);
+        self.queue(map, key).push_back(waiter);
     }
 
     /// Puts a change back that was taken out and still has to wait.
     pub(crate) fn push_front(&mut self, map: MapId, key: &[u8], waiter: Waiter) {
-        self.by_key.entry((map, key.into())).or_default().push_front(waiter);
+        self.note_deadline(waiter.deadline);
+        self.queue(map, key).push_front(waiter);
+    }
+
+    fn queue(&mut self, map: MapId, key: &[u8]) -> &mut VecDeque<Waiter> {
+        self.by_map.entry(map).or_default().entry(key.into()).or_default()
+    }
+
+    fn note_deadline(&mut self, deadline: Millis) {
+        if deadline != Millis::MAX {
+            self.deadline_min = Some(self.deadline_min.map_or(deadline, |min| min.min(deadline)));
+        }
     }
 
     pub(crate) fn pop_front(&mut self, map: MapId, key: &[u8]) -> Option<Waiter> {
-        let key: Key = (map, key.into());
-        let queue = self.by_key.get_mut(&key)?;
+        let queues = self.by_map.get_mut(&map)?;
+        let queue = queues.get_mut(key)?;
         let waiter = queue.pop_front();
         if queue.is_empty() {
-            self.by_key.remove(&key);
+            queues.remove(key);
+            if queues.is_empty() {
+                self.by_map.remove(&map);
+            }
         }
         waiter
     }
 
-    /// The earliest deadline of any waiter. Looks at all of them.
+    /// A moment that no waiter's deadline is before, if any waiter has one.
     pub(crate) fn first_deadline(&self) -> Option<Millis> {
-        self.by_key.values().flatten().map(|waiter| waiter.deadline).filter(|deadline| *deadline != Millis::MAX).min()
+        self.deadline_min
     }
 
-    /// Takes out those whose deadline is not after `now`, each with its map.
+    /// Takes out those whose deadline is not after `now`, each with its map. Looks at nobody while none can be late.
     pub(crate) fn take_late(&mut self, now: Millis) -> Vec<(MapId, Waiter)> {
-        self.take_where(|_, waiter| waiter.deadline <= now)
+        if self.deadline_min.is_none_or(|min| min > now) {
+            return Vec::new();
+        }
+        let late = self.take_where(|_, waiter| waiter.is_late(now));
+        let deadlines = self.by_map.values().flat_map(HashMap::values).flatten().map(|waiter| waiter.deadline);
+        self.deadline_min = deadlines.filter(|deadline| *deadline != Millis::MAX).min();
+        late
     }
 
     /// Takes out those of one client.
@@ -74,16 +126,20 @@ impl Waiters {
 
     fn take_where(&mut self, wanted: impl Fn(MapId, &Waiter) -> bool) -> Vec<(MapId, Waiter)> {
         let mut taken = Vec::new();
-        self.by_key.retain(|(map, _), queue| {
-            let mut index = 0;
-            while let Some(waiter) = queue.get(index) {
-                if !wanted(*map, waiter) {
-                    index += 1;
-                } else if let Some(waiter) = queue.remove(index) {
-                    taken.push((*map, waiter));
+        self.by_map.retain(|map, queues| {
+            queues.retain(|_, queue| {
+                // Everyone goes round once: those who stay keep their order.
+                for _ in 0..queue.len() {
+                    let Some(waiter) = queue.pop_front() else { break };
+                    if wanted(*map, &waiter) {
+                        taken.push((*map, waiter));
+                    } else {
+                        queue.push_back(waiter);
+                    }
                 }
-            }
-            !queue.is_empty()
+                !queue.is_empty()
+            });
+            !queues.is_empty()
         });
         taken
     }

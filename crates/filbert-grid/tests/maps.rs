@@ -226,13 +226,14 @@ fn objects_are_announced_listed_bounded_and_destroyed() {
     let member = member_with(GridConfig { objects_max: 2, ..GridConfig::default() });
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
     let sink = heard.clone();
-    member.grid.objects().add_listener(
+    let added = member.grid.objects().add_listener(
         ListenerId(Uuid::from_u128(1)),
         None,
         Arc::new(move |event: &ObjectEvent<'_>| {
             sink.lock().unwrap().push(format!("{} {}", event.kind.name(), event.name));
         }),
     );
+    added.unwrap();
     let map = member.grid.map("a").unwrap();
     member.grid.map("a").unwrap();
     member.grid.map("b").unwrap();
