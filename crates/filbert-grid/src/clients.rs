@@ -88,14 +88,17 @@ impl Clients {
         clients.remove(&uuid).is_some_and(|client| client.may_leave_traces)
     }
 
-    /// Remembers that a client asked for a lock or waits for one.
-    pub(crate) fn may_leave_traces(&self, uuid: Uuid) {
-        if self.by_uuid.read().get(&uuid).is_none_or(|client| client.may_leave_traces) {
-            return;
+    /// Remembers that a client may hold locks or wait for some; whether it is connected at all.
+    pub(crate) fn may_leave_traces(&self, uuid: Uuid) -> bool {
+        match self.by_uuid.read().get(&uuid) {
+            None => return false,
+            Some(client) if client.may_leave_traces => return true,
+            Some(_) => {}
         }
-        if let Some(client) = self.by_uuid.write().get_mut(&uuid) {
-            client.may_leave_traces = true;
-        }
+        let mut clients = self.by_uuid.write();
+        let Some(client) = clients.get_mut(&uuid) else { return false };
+        client.may_leave_traces = true;
+        true
     }
 
     /// Keeps the statistics that a client sent.
@@ -179,10 +182,15 @@ impl Drop for ClientConnection {
         let now = shared.now();
         for cell in &shared.cells {
             let mut state = cell.lock();
+            // It may have connected again meanwhile: what is left is its own then, until it goes for good.
+            if shared.clients.may_leave_traces(self.client) {
+                return;
+            }
             for (_, waiter) in state.waiters.take_client(self.client) {
                 shared.answer(waiter, Err(GridError::ClientGone { client: self.client }));
             }
             shared.apply_to_all(cell, &mut state, now, Change::ReleaseLocks { client: self.client });
         }
+        tracing::debug!(client = %self.client, "locks and parked changes of a client released");
     }
 }

@@ -156,6 +156,7 @@ impl Grid {
         }
         self.objects.reserve(MAP_SERVICE, name)?;
         let core = self.make_map(name, config);
+        tracing::debug!(map = name, "map made");
         self.objects.announce_created(MAP_SERVICE, name, self.shared.member);
         Ok(handle(&core))
     }
@@ -235,6 +236,7 @@ impl Grid {
         let listeners = core.listeners.clear() + core.near_caches.clear();
         self.shared.listeners.fetch_sub(listeners, Ordering::AcqRel);
         self.objects.destroy(MAP_SERVICE, name, self.shared.member);
+        tracing::info!(map = name, "map destroyed");
         true
     }
 
@@ -349,7 +351,9 @@ impl Grid {
 
     /// Takes no more operations from now on, and answers those that wait.
     pub fn shutdown(&self) {
-        self.shared.active.store(false, Ordering::Release);
+        if self.shared.active.swap(false, Ordering::AcqRel) {
+            tracing::info!(member = %self.shared.member, "the grid takes no more operations");
+        }
         self.shared.dismiss_all();
     }
 
