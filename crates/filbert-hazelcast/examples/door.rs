@@ -1,10 +1,11 @@
-//! A member with nothing but the front door, for trying clients by hand: `door [address]`.
+//! A member with nothing but the front door, for trying clients by hand: `door [address]`. Maps named
+//! `journal...` keep an event journal.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
 use std::sync::Arc;
 
-use filbert_grid::{Environment, Grid, GridConfig, SystemClock};
+use filbert_grid::{Environment, EventJournalConfig, Grid, GridConfig, MapConfig, SystemClock};
 use filbert_hazelcast::{Door, DoorConfig};
 
 #[tokio::main]
@@ -14,7 +15,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         config.listen = address.parse()?;
     }
     let environment = Environment { clock: Arc::new(SystemClock::new()), random_seed: 1 };
-    let grid = Grid::new(GridConfig::default(), environment)?;
+    let mut settings = GridConfig::default();
+    let journal = MapConfig { event_journal: Some(EventJournalConfig::default()), ..MapConfig::default() };
+    settings.maps.insert("journal*", journal);
+    let grid = Grid::new(settings, environment)?;
     let door = Door::bind(grid.clone(), config).await?;
     println!("listening on {}", door.local_addr());
     std::thread::spawn(move || {
