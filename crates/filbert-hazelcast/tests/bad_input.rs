@@ -1,5 +1,7 @@
 //! What happens to clients that send nonsense or too much: a clear error for them, service for the others, memory back.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
 mod common;
 
 use std::{

@@ -1,5 +1,7 @@
 //! How a connection begins and ends.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
 mod common;
 
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Locks, waiting for them, and what clients hear without asking: entry events, invalidations, journals, objects.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
 mod common;
 
 use std::{collections::HashMap, time::Duration};

@@ -1,5 +1,7 @@
 //! What the map messages do: reads, changes, bulk messages, iteration.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
 mod common;
 
 use std::collections::BTreeSet;
