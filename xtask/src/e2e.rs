@@ -4,16 +4,17 @@
 //! on ephemeral loopback ports, and ends them. Values that one language writes and another reads go through one member
 //! that all suites share; this module runs it.
 
-use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use crate::{Peer, shell, shell::Workspace, steps::Steps, tools};
+
+/// Far more than any suite needs: what hangs must fail while CI still has time for the rest.
+const SUITE_SECONDS_MAX: u32 = 15 * 60;
 
 /// A language with a stock client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -75,7 +76,7 @@ impl Language {
             Language::Node => "node".into(),
             Language::Go => "go".into(),
         };
-        shell::command(program, words, &directory)
+        shell::limited(SUITE_SECONDS_MAX, program, words, &directory)
     }
 }
 
@@ -155,17 +156,31 @@ fn member_command(workspace: &Workspace, peer: Peer) -> Result<Vec<String>> {
     }
 }
 
-/// All suites write to one member, then all read.
+/// All suites write to one member, then all read what every other has written.
+///
+/// With Filbert that member is embedded in a Rust program, which writes too and compares what it finds byte for byte.
 fn exchange(workspace: &Workspace, member: &[String], peer: Peer) -> Result<()> {
-    let shared = SharedMember::start(workspace, member)?;
+    let mut shared = SharedMember::start(workspace, member, peer)?;
+    let names: Vec<&str> = Language::ALL.iter().map(|language| language.name()).collect();
+    let writers = if peer == Peer::Filbert { [names.as_slice(), &["rust"]].concat() } else { names.clone() };
     let mut failed = Vec::new();
     for phase in ["write", "read"] {
         for language in Language::ALL {
             println!("         {}: {phase}", language.name());
             let mut suite = language.suite(workspace, true);
             suite.env("FILBERT_E2E_EXCHANGE", &shared.address).env("FILBERT_E2E_PHASE", phase);
+            suite.env("FILBERT_E2E_WRITERS", writers.join(","));
             if let Err(error) = shell::run(with_member(&mut suite, member, peer)) {
                 failed.push(format!("{error:#}"));
+            }
+        }
+    }
+    if peer == Peer::Filbert {
+        for name in names {
+            println!("         rust: reads what {name} has written");
+            let answer = shared.compare(name)?;
+            if answer != "same" {
+                failed.push(format!("rust, reading what {name} has written: {answer}"));
             }
         }
     }
@@ -178,30 +193,43 @@ fn exchange(workspace: &Workspace, member: &[String], peer: Peer) -> Result<()> 
 /// A member of this program's own; it ends when this value goes.
 struct SharedMember {
     process: Child,
+    input: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
     address: String,
 }
 
 impl SharedMember {
-    fn start(workspace: &Workspace, member: &[String]) -> Result<SharedMember> {
-        let config = workspace.root.join("e2e/shared/member.yaml");
-        fs::metadata(&config).with_context(|| format!("looking for {}", config.display()))?;
-        let (program, words) = member.split_first().context("the member has no program")?;
-        let mut process = shell::command(program, words, &workspace.root)
-            .args(["--listen", "127.0.0.1:0", "--config"])
-            .arg(config)
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("starting the shared member")?;
-        let output = process.stdout.take().context("the shared member has no output")?;
+    fn start(workspace: &Workspace, member: &[String], peer: Peer) -> Result<SharedMember> {
+        let mut command = match peer {
+            Peer::Filbert => {
+                shell::run(&mut workspace.cargo("build --release --locked --package filbert --example exchange"))?;
+                let values = workspace.e2e("shared").join("types.json");
+                shell::command(workspace.program("examples/exchange"), [values], &workspace.root)
+            }
+            Peer::Hazelcast => {
+                let (program, words) = member.split_first().context("the member has no program")?;
+                let listen = ["--listen", "127.0.0.1:0"];
+                shell::command(program, words.iter().map(String::as_str).chain(listen), &workspace.root)
+            }
+        };
+        let mut process =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("starting the shared member")?;
+        let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
+            bail!("the shared member has no input or output");
+        };
         let mut lines = BufReader::new(output).lines();
         let ready = lines.by_ref().map_while(Result::ok).find_map(|line| ready_address(&line));
-        // Whatever else it says is read, so that it never waits for a full pipe.
-        thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let Some(address) = ready else {
             let status = process.wait();
             bail!("the shared member ended before it was ready: {status:?}");
         };
-        Ok(SharedMember { process, address })
+        Ok(SharedMember { process, input, lines, address })
+    }
+
+    /// Asks the Rust side what it thinks of a language's values.
+    fn compare(&mut self, language: &str) -> Result<String> {
+        writeln!(self.input, "{language}").context("asking the shared member")?;
+        self.lines.next().context("the shared member has ended")?.context("reading the shared member's answer")
     }
 }
 

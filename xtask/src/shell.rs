@@ -64,6 +64,22 @@ pub(crate) fn command<A: AsRef<OsStr>>(
     command
 }
 
+/// As [`command`], ended with all that it started when it takes longer than it may.
+pub(crate) fn limited<A: AsRef<OsStr>>(
+    seconds_max: u32,
+    program: impl AsRef<OsStr>,
+    arguments: impl IntoIterator<Item = A>,
+    directory: &Path,
+) -> Command {
+    if !installed("timeout") {
+        return command(program, arguments, directory);
+    }
+    let seconds = seconds_max.to_string();
+    let mut limited = command("timeout", ["--kill-after=30", seconds.as_str()], directory);
+    limited.arg(program).args(arguments);
+    limited
+}
+
 /// Runs a program with this one's output; an error when it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("starting {}", described(command)))?;

@@ -87,8 +87,10 @@ class ExchangeTest {
     @Test
     void whatWasWrittenIsRead() {
         List<String> wrong = new ArrayList<>();
-        for (String writer : PHASE.equals("read") ? List.of("java", "python", "node", "go")
-                : PHASE.equals("write") ? List.<String>of() : List.of("java")) {
+        if (PHASE.equals("write")) {
+            return;
+        }
+        for (String writer : System.getenv().getOrDefault("FILBERT_E2E_WRITERS", "java").split(",")) {
             IMap<Object, Object> values = client.getMap("exchange-values-" + writer);
             IMap<Object, Object> keys = client.getMap("exchange-keys-" + writer);
             for (JsonObject row : rows) {
