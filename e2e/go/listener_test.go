@@ -60,10 +60,10 @@ func TestChangesArriveInOrderWithValues(t *testing.T) {
 	must(t, m.Set(ctx, "a", int64(2)))
 	_, err = m.Remove(ctx, "a")
 	must(t, err)
-	must(t, m.Set(ctx, "b", int64(3)))
-	_, err = m.Evict(ctx, "b")
+	must(t, m.Set(ctx, "a", int64(3)))
+	_, err = m.Evict(ctx, "a")
 	must(t, err)
-	heard.expect(t, "added a <nil> 1 1", "updated a 1 2 1", "removed a 2 <nil> 1", "added b <nil> 3 1", "evicted b 3 <nil> 1")
+	heard.expect(t, "added a <nil> 1 1", "updated a 1 2 1", "removed a 2 <nil> 1", "added a <nil> 3 1", "evicted a 3 <nil> 1")
 }
 
 func TestValuesStayAwayWhenNotAskedFor(t *testing.T) {
