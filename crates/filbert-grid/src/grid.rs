@@ -103,6 +103,7 @@ impl Grid {
     }
 
     /// Number of partitions.
+    #[inline]
     pub fn partition_count(&self) -> u32 {
         self.shared.config.partition_count
     }

@@ -86,6 +86,7 @@ const COMMON_HEADER_BYTES: usize = 12;
 
 impl Direction {
     /// Bytes of the message's header in its first frame, before the fixed fields.
+    #[inline]
     pub const fn header_bytes(self) -> usize {
         match self {
             Direction::Response => COMMON_HEADER_BYTES + 1,

@@ -71,8 +71,9 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         },
         unit: "",
         doc: "Memory that all maps may take, keys, values and tables together; as `--memory-max`. A write beyond it \
-              fails with an error; reads and removals go on. No limit by default: only you know what else the machine \
-              runs.",
+              fails with an error; reads and removals go on. By default the program takes three quarters of the \
+              machine's memory, or of its container's; an embedded member has no limit, as only you know what else \
+              the process does.",
     },
     Setting {
         name: "filbert.lock.waiters.max",

@@ -49,9 +49,10 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, value_name = "NAME", env = "FILBERT_CLUSTER_NAME")]
     pub(crate) cluster_name: Option<String>,
 
-    /// Memory that all maps may take, such as 512MiB or 4GiB [default: no limit]
+    /// Memory that all maps may take, such as 512MiB or 4GiB [default: three quarters of the machine's]
     ///
-    /// A write beyond it fails with an error; reads and removals go on.
+    /// A write beyond it fails with an error; reads and removals go on. In a container, three quarters of what the
+    /// container may use.
     #[arg(short, long, value_name = "SIZE", env = "FILBERT_MEMORY_MAX", value_parser = memory)]
     pub(crate) memory_max: Option<usize>,
 

@@ -4,6 +4,7 @@
 
 mod args;
 mod failure;
+mod memory;
 mod serve;
 mod settings;
 mod welcome;

@@ -8,6 +8,7 @@ use tracing::{info, warn};
 
 use super::args::Args;
 use super::failure::Failure;
+use super::memory;
 
 /// Reads the configuration that the command line asks for.
 pub(crate) fn load(args: &Args) -> Result<Loaded, Failure> {
@@ -39,9 +40,7 @@ fn apply_flags(args: &Args, loaded: &mut Loaded) {
     if let Some(name) = &args.cluster_name {
         config.grid.cluster_name.clone_from(name);
     }
-    if let Some(bytes) = args.memory_max {
-        config.grid.memory_bytes_max = Some(bytes);
-    }
+    config.grid.memory_bytes_max = args.memory_max.or(config.grid.memory_bytes_max).or_else(memory::default_limit);
     if let Some(threads) = args.threads {
         config.threads = Some(usize::from(threads));
     }

@@ -1,0 +1,73 @@
+//! How much memory the program lets maps take when nobody says: a share of what the machine, or the container that it
+//! runs in, has.
+//!
+//! Without a limit a member that grows takes the machine with it: the kernel kills it, and everything is lost. With one, a
+//! write too many fails with an error.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The share of the memory there is that maps may take. The rest is for the program itself, for what is on its way to
+/// and from clients, for the allocator's slack, and for the system.
+const SHARE: (u64, u64) = (3, 4);
+const MIB: u64 = 1 << 20;
+
+/// The limit in bytes, in whole MiB; `None` where the system does not tell how much memory there is.
+pub(crate) fn default_limit() -> Option<usize> {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| machine_bytes(&text));
+    let container = control_group().and_then(|directory| container_bytes(&directory));
+    let bytes = machine.into_iter().chain(container).min()?;
+    usize::try_from(bytes / SHARE.1 * SHARE.0 / MIB * MIB).ok()
+}
+
+/// The machine's memory, from the text of `/proc/meminfo`.
+fn machine_bytes(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1_024)
+}
+
+/// The control group (version 2) that the process is in.
+fn control_group() -> Option<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?.to_owned();
+    Some(Path::new("/sys/fs/cgroup").join(path))
+}
+
+/// The smallest limit of a control group and those around it; `None` without a limit.
+fn container_bytes(group: &Path) -> Option<u64> {
+    let limit = |directory: &Path| fs::read_to_string(directory.join("memory.max")).ok()?.trim().parse::<u64>().ok();
+    group.ancestors().filter_map(limit).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machines_memory_is_read_in_kilobytes() {
+        let text = "MemTotal:       24684092 kB\nMemFree:        1 kB\n";
+        assert_eq!(machine_bytes(text), Some(24_684_092 * 1_024));
+        assert_eq!(machine_bytes("MemFree: 1 kB\n"), None);
+        assert_eq!(machine_bytes("MemTotal: much\n"), None);
+    }
+
+    #[test]
+    fn the_smallest_limit_around_a_control_group_counts() {
+        let root = std::env::temp_dir().join(format!("filbert-cgroup-{}", std::process::id()));
+        let inner = root.join("outer").join("inner");
+        fs::create_dir_all(&inner).unwrap();
+        assert_eq!(container_bytes(&inner), None);
+        fs::write(inner.join("memory.max"), "max\n").unwrap();
+        fs::write(root.join("outer").join("memory.max"), "1000000\n").unwrap();
+        fs::write(root.join("memory.max"), "2000000\n").unwrap();
+        assert_eq!(container_bytes(&inner), Some(1_000_000));
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_machine_has_a_limit() {
+        let limit = default_limit().unwrap();
+        assert!(limit > 0 && limit.is_multiple_of(1 << 20));
+    }
+}
