@@ -29,6 +29,10 @@ pub struct DoorConfig {
     /// Bytes of replies that wait for a client to read them, above which no more of its requests are taken. One reply
     /// may be larger than that. Default 1 MiB: more than a socket takes at once, little enough for many slow readers.
     pub write_buffer_bytes_max: usize,
+    /// Bytes of one reply that lists entries (`keySet`, `values`, `entrySet`, `getAll`, a batch of an iteration); a longer
+    /// one is refused. Default 1 GiB, as for messages from clients: a client that wants more than that should iterate,
+    /// and the member's memory should not depend on whether it does.
+    pub reply_bytes_max: usize,
     /// Bytes of events that wait for a client to read them, above which it is disconnected: events cannot be held
     /// back, and a client that lost some would be wrong for ever. Default 16 MiB: a pause of some seconds at the rate
     /// of a busy map.
@@ -66,6 +70,7 @@ impl Default for DoorConfig {
             unauthenticated_message_bytes_max: 64 << 10,
             read_buffer_bytes: 64 << 10,
             write_buffer_bytes_max: 1 << 20,
+            reply_bytes_max: 1 << 30,
             event_buffer_bytes_max: 16 << 20,
             connections_max: 20_000,
             handles_max: 256,

@@ -1,18 +1,25 @@
 //! Replies that are one long list, written entry by entry while a map is visited, so that no second copy is made.
 
+use filbert_grid::ErrorKind;
 use filbert_wire::{
-    CorrelationId, Data, MessageId,
-    frame::{Writer, flags},
+    Data, Message, MessageId,
+    frame::{FRAME_HEADER_BYTES, Writer, flags},
 };
+
+use crate::failure::{Failure, Outcome};
 
 /// A response under construction: the first frame is there, lists follow.
 pub(crate) struct Listing<'o> {
     writer: Writer<'o>,
+    message: MessageId,
+    bytes: usize,
+    bytes_max: usize,
 }
 
 impl<'o> Listing<'o> {
-    /// Begins a response without fields of fixed size.
-    pub(crate) fn begin(response: MessageId, correlation: CorrelationId, out: &'o mut Vec<u8>) -> Self {
+    /// Begins the response to `message`, which has no fields of fixed size. It may have `bytes_max` bytes of items.
+    pub(crate) fn begin(message: &Message<'_>, bytes_max: usize, out: &'o mut Vec<u8>) -> Self {
+        let (response, correlation) = (message.id().part(1), message.correlation_id());
         let mut writer = Writer::new(out);
         writer.frame_with(flags::UNFRAGMENTED, |out| {
             out.extend_from_slice(&response.0.to_le_bytes());
@@ -20,7 +27,7 @@ impl<'o> Listing<'o> {
             // No backups to wait for.
             out.push(0);
         });
-        Self { writer }
+        Self { writer, message: message.id(), bytes: 0, bytes_max }
     }
 
     /// Opens a list.
@@ -31,20 +38,31 @@ impl<'o> Listing<'o> {
     /// Appends a key or a value.
     #[inline]
     pub(crate) fn item(&mut self, data: Data<'_>) {
-        self.writer.frame(0, data);
+        self.bytes = self.bytes.saturating_add(FRAME_HEADER_BYTES + data.len());
+        if self.bytes <= self.bytes_max {
+            self.writer.frame(0, data);
+        }
     }
 
     /// Appends a key and its value.
     #[inline]
     pub(crate) fn entry(&mut self, key: Data<'_>, value: Data<'_>) {
-        self.writer.frame(0, key);
-        self.writer.frame(0, value);
+        self.item(key);
+        self.item(value);
     }
 
-    /// Closes the list and the response.
-    pub(crate) fn finish(mut self) {
+    /// Closes the list and the response, or refuses one that became too long.
+    pub(crate) fn finish(mut self) -> Outcome {
+        if self.bytes > self.bytes_max {
+            let text = format!(
+                "the reply to {} needs {} bytes, expected at most {} (reply_bytes_max); iterate over the map instead",
+                self.message, self.bytes, self.bytes_max
+            );
+            return Err(Failure::new(ErrorKind::LimitReached, text));
+        }
         self.writer.end();
         self.writer.finish();
+        Ok(())
     }
 
     /// A packed list of one pair of numbers, to be filled in by [`fill_pair`] when they are known.
@@ -68,7 +86,7 @@ pub(crate) fn fill_pair(out: &mut [u8], start: usize, pair: (i32, i32)) {
 
 #[cfg(test)]
 mod tests {
-    use filbert_wire::{Message, table::map::fetch_keys};
+    use filbert_wire::{CorrelationId, Request, table::map::fetch_keys};
 
     use super::*;
 
@@ -76,12 +94,15 @@ mod tests {
     fn a_listing_decodes_as_the_response_that_it_stands_for() {
         let mut out = b"before".to_vec();
         let start = out.len();
-        let mut listing = Listing::begin(fetch_keys::RESPONSE_ID, CorrelationId(7), &mut out);
+        let mut request = Vec::new();
+        fetch_keys::Request::default().encode(CorrelationId(7), -1, &mut request);
+        let message = Message::parse(&request).unwrap();
+        let mut listing = Listing::begin(&message, 100, &mut out);
         listing.pair();
         listing.open();
         listing.item(b"key 1");
         listing.item(b"");
-        listing.finish();
+        listing.finish().unwrap();
         fill_pair(&mut out, start, (5, -6));
 
         let message = Message::parse(&out[start..]).unwrap();

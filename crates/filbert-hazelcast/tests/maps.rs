@@ -342,3 +342,18 @@ fn a_thousand_pipelined_requests_are_answered_in_order() {
     }
     assert_eq!(do_size(&mut client), 1000);
 }
+
+#[test]
+fn a_reply_beyond_the_limit_is_refused_and_iteration_goes_on() {
+    let server = Server::with_door(|door| door.reply_bytes_max = 10_000);
+    let mut client = server.client();
+    for key in 0..20_u8 {
+        do_put(&mut client, &[key], &[7; 1000]);
+    }
+    assert_eq!(client.ok(&key_set::Request { name: NAME }).decode::<key_set::Response<'_>>().response.len(), 20);
+    let (code, class, text) = client.error(&entry_set::Request { name: NAME });
+    assert_eq!((code, class.as_str()), (20, "com.hazelcast.core.HazelcastOverloadException"));
+    assert!(text.contains("Map.entrySet") && text.contains("reply_bytes_max"), "{text}");
+    let found: usize = (0..271).map(|partition| iterate(&mut client, partition, 10, |_| {}).len()).sum();
+    assert_eq!(found, 20);
+}

@@ -38,7 +38,7 @@ fn handle_get_all(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: get_all::Request<'_> = message.decode()?;
     let header = session.partition_in_header(message);
     let map = session.handles.find(&session.grid, request.name)?;
-    let mut listing = Listing::begin(get_all::RESPONSE_ID, message.correlation_id(), &mut session.out);
+    let mut listing = Listing::begin(message, session.config.reply_bytes_max, &mut session.out);
     listing.open();
     for key in request.keys {
         let partition = header.unwrap_or_else(|| map.partition_of(key));
@@ -48,8 +48,7 @@ fn handle_get_all(session: &mut Session, message: &Message<'_>) -> Outcome {
             }
         });
     }
-    listing.finish();
-    Ok(())
+    listing.finish()
 }
 
 fn handle_put_all(session: &mut Session, message: &Message<'_>) -> Outcome {
@@ -92,33 +91,31 @@ fn metadata(entry: &SimpleEntryView<'_>) -> Metadata {
 
 fn handle_key_set(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: key_set::Request<'_> = message.decode()?;
-    list(session, message, key_set::RESPONSE_ID, request.name, |listing, key, _| listing.item(key))
+    list(session, message, request.name, |listing, key, _| listing.item(key))
 }
 
 fn handle_values(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: values::Request<'_> = message.decode()?;
-    list(session, message, values::RESPONSE_ID, request.name, |listing, _, value| listing.item(value))
+    list(session, message, request.name, |listing, _, value| listing.item(value))
 }
 
 fn handle_entry_set(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: entry_set::Request<'_> = message.decode()?;
-    list(session, message, entry_set::RESPONSE_ID, request.name, |listing, key, value| listing.entry(key, value))
+    list(session, message, request.name, |listing, key, value| listing.entry(key, value))
 }
 
 /// Answers with all of a map.
 fn list(
     session: &mut Session,
     message: &Message<'_>,
-    response: MessageId,
     name: &str,
     append: fn(&mut Listing<'_>, Data<'_>, Data<'_>),
 ) -> Outcome {
     let map = session.handles.find(&session.grid, name)?;
-    let mut listing = Listing::begin(response, message.correlation_id(), &mut session.out);
+    let mut listing = Listing::begin(message, session.config.reply_bytes_max, &mut session.out);
     listing.open();
     map.for_each(&mut |key, value| append(&mut listing, key, value));
-    listing.finish();
-    Ok(())
+    listing.finish()
 }
 
 fn handle_clear(session: &mut Session, message: &Message<'_>) -> Outcome {

@@ -7,7 +7,7 @@
 
 use filbert_grid::Cursor;
 use filbert_wire::{
-    CorrelationId, Message, MessageId,
+    Message, MessageId,
     table::map::{fetch_entries, fetch_keys},
 };
 
@@ -43,8 +43,6 @@ fn decode_cursor(pointers: &[(i32, i32)]) -> Result<Option<Cursor>, &'static str
 
 /// What a request for a batch says.
 struct Fetch<'a> {
-    response: MessageId,
-    correlation: CorrelationId,
     name: &'a str,
     pointers: &'a [(i32, i32)],
     batch: i32,
@@ -52,25 +50,13 @@ struct Fetch<'a> {
 
 fn handle_fetch_keys(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: fetch_keys::Request<'_> = message.decode()?;
-    let fetch = Fetch {
-        response: fetch_keys::RESPONSE_ID,
-        correlation: message.correlation_id(),
-        name: request.name,
-        pointers: &request.iteration_pointers,
-        batch: request.batch,
-    };
+    let fetch = Fetch { name: request.name, pointers: &request.iteration_pointers, batch: request.batch };
     answer(session, message, &fetch, |listing, key, _| listing.item(key))
 }
 
 fn handle_fetch_entries(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: fetch_entries::Request<'_> = message.decode()?;
-    let fetch = Fetch {
-        response: fetch_entries::RESPONSE_ID,
-        correlation: message.correlation_id(),
-        name: request.name,
-        pointers: &request.iteration_pointers,
-        batch: request.batch,
-    };
+    let fetch = Fetch { name: request.name, pointers: &request.iteration_pointers, batch: request.batch };
     answer(session, message, &fetch, |listing, key, value| listing.entry(key, value))
 }
 
@@ -95,12 +81,12 @@ fn answer(
 
     let start = session.out.len();
     let map = session.handles.find(&session.grid, fetch.name)?;
-    let mut listing = Listing::begin(fetch.response, fetch.correlation, &mut session.out);
+    let mut listing = Listing::begin(message, session.config.reply_bytes_max, &mut session.out);
     listing.pair();
     listing.open();
     let next = cursor
         .and_then(|cursor| map.fetch(partition, cursor, at_least, &mut |key, value| append(&mut listing, key, value)));
-    listing.finish();
+    listing.finish()?;
     fill_pair(&mut session.out, start, next.map_or(END, encode_cursor));
     Ok(())
 }
