@@ -35,6 +35,12 @@ impl Cell {
         self.state.lock()
     }
 
+    /// The lock, if nobody holds it.
+    #[inline]
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, CellState>> {
+        self.state.try_lock()
+    }
+
     pub(crate) fn due(&self) -> Millis {
         Millis(self.due_ms.load(Ordering::Acquire))
     }

@@ -2,7 +2,7 @@
 //! invalidation, eviction, expiry, clients, distributed objects, Compact schemas, and the one table of errors.
 //!
 //! This crate must not know wire protocols, sockets, files or an async runtime: front doors and the embedded API bring
-//! them. It is called from many threads; each call takes at most one partition's lock at a time.
+//! them. It is called from many threads; each call waits for at most one partition's lock at a time, holding none.
 //!
 //! ```text
 //!  door or embedded API              Grid                                   filbert-store

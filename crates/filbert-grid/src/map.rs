@@ -21,6 +21,10 @@ use crate::shared::Shared;
 use crate::waiters::{ParkedReply, Waiter};
 use crate::{ConnectionId, eviction};
 
+/// Locks that [`Map::get_many`] holds at once: as many lookups as a processor keeps in flight, and few enough that nobody
+/// else waits for long.
+const READ_AHEAD: usize = 8;
+
 /// Why a change was not made; nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -86,6 +90,40 @@ impl Map {
     pub fn get<R>(&self, partition: PartitionId, key: &[u8], read: impl FnOnce(Option<&[u8]>) -> R) -> R {
         let now = self.shared.now();
         read(self.shared.cell_of(partition, key).lock().partition.get(self.core.id, key, now))
+    }
+
+    /// Reads the values of many keys, in order: calls `read` with a key's index and its value, under the partition's
+    /// lock, until it answers `false`. Returns how many keys were read. Each counts as a read.
+    ///
+    /// A lookup waits for memory several times over, and a processor can wait for several lookups at once, as long as
+    /// nothing comes between them that it must not reorder, such as taking a lock. So a few locks are taken first, then
+    /// all their keys are looked up, then read. Only the first lock is waited for; one that cannot be had at once ends
+    /// the run, so that two such readers cannot wait for each other.
+    pub fn get_many(&self, keys: &[(PartitionId, &[u8])], mut read: impl FnMut(usize, Option<&[u8]>) -> bool) -> usize {
+        let (shared, map, now) = (&*self.shared, self.core.id, self.shared.now());
+        let mut done = 0;
+        while let Some(rest) = keys.get(done..).filter(|rest| !rest.is_empty()) {
+            let mut held = [const { None }; READ_AHEAD];
+            for (index, (place, (partition, key))) in held.iter_mut().zip(rest).enumerate() {
+                let cell = shared.cell_of(*partition, key);
+                *place = if index == 0 { Some(cell.lock()) } else { cell.try_lock() };
+                if place.is_none() {
+                    break;
+                }
+            }
+            let mut located = [None; READ_AHEAD];
+            for ((place, state), (_, key)) in located.iter_mut().zip(held.iter().flatten()).zip(rest) {
+                *place = Some(state.partition.locate(map, key));
+            }
+            for (state, place) in held.iter_mut().flatten().zip(located.into_iter().flatten()) {
+                let goes_on = read(done, state.partition.get_located(map, place, now));
+                done += 1;
+                if !goes_on {
+                    return done;
+                }
+            }
+        }
+        done
     }
 
     /// Whether there is an entry. Counts as a read.

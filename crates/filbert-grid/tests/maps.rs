@@ -287,3 +287,59 @@ fn replace_if_same_from_many_threads_adds_up() {
     });
     assert_eq!(get(&map, 1), Some(2_000u32.to_be_bytes().to_vec()));
 }
+
+#[test]
+fn many_gets_answer_in_order_and_stop_when_told() {
+    let member = member();
+    let map = member.grid.map("m").unwrap();
+    for n in (0..1_000).step_by(2) {
+        put(&map, caller(1, 1), n, &n.to_be_bytes());
+    }
+    let blobs: Vec<Vec<u8>> = (0..1_000).map(key).collect();
+    let keys: Vec<_> = blobs.iter().map(|blob| (map.partition_of(blob), blob.as_slice())).collect();
+    let mut found = Vec::new();
+    let read = map.get_many(&keys, |index, value| {
+        found.push((index as u32, value.map(<[u8]>::to_vec)));
+        true
+    });
+    assert_eq!(read, 1_000);
+    let expected: Vec<_> = (0..1_000).map(|n: u32| (n, (n % 2 == 0).then(|| n.to_be_bytes().to_vec()))).collect();
+    assert_eq!(found, expected);
+    let mut count = 0;
+    let read = map.get_many(&keys, |_, _| {
+        count += 1;
+        count < 13
+    });
+    assert_eq!((read, count), (13, 13));
+    assert_eq!(map.get_many(&[], |_, _| true), 0);
+    let statistics = map.statistics();
+    assert_eq!((statistics.gets, statistics.hits), (1_013, 507));
+}
+
+#[test]
+fn many_gets_of_one_partition_and_from_many_threads_do_not_wait_for_each_other() {
+    let member = member();
+    let map = member.grid.map("m").unwrap();
+    let blobs: Vec<Vec<u8>> = (0..64).map(key).collect();
+    for n in 0..64 {
+        put(&map, caller(1, 1), n, &n.to_be_bytes());
+    }
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (map, blobs) = (&map, &blobs);
+            scope.spawn(move || {
+                // Each thread asks in another order, and for some keys several times in a row.
+                let order: Vec<usize> = (0..64).map(|at| (at / 3 * (2 * thread + 7)) % 64).collect();
+                let keys: Vec<_> =
+                    order.iter().map(|at| (map.partition_of(&blobs[*at]), blobs[*at].as_slice())).collect();
+                for _ in 0..2_000 {
+                    let read = map.get_many(&keys, |index, value| {
+                        assert_eq!(value, Some((order[index] as u32).to_be_bytes().as_slice()));
+                        true
+                    });
+                    assert_eq!(read, 64);
+                }
+            });
+        }
+    });
+}

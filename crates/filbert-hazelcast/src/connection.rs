@@ -17,7 +17,15 @@ use tokio::{
 };
 use tracing::{debug, info, warn};
 
-use crate::{handlers::journal, link::Link, outbox::End, session::Session};
+use crate::{
+    handlers::{
+        journal,
+        map_read::{self, GETS_MAX, Get},
+    },
+    link::Link,
+    outbox::End,
+    session::Session,
+};
 
 /// A write buffer larger than this is not kept for the next batch: it grew for a large reply.
 const KEPT_WRITE_BYTES_MAX: usize = 256 << 10;
@@ -46,6 +54,34 @@ enum Closing {
     Refused,
     /// The door ends it.
     Ended(End),
+}
+
+/// A run of gets of one map, which are answered together, and where each stands in the bytes at hand.
+#[derive(Default)]
+struct Gets<'b> {
+    gets: [Option<Get<'b>>; GETS_MAX],
+    starts: [usize; GETS_MAX],
+    count: usize,
+}
+
+impl<'b> Gets<'b> {
+    /// Takes a message in, if it continues the run.
+    #[inline]
+    fn take(&mut self, session: &Session, bytes: &'b [u8], start: usize) -> bool {
+        let Ok(message) = Message::parse(bytes) else { return false };
+        let Some(get) = Get::of(session, &message) else { return false };
+        let first = self.gets.first().and_then(Option::as_ref);
+        if self.count > 0 && !first.is_some_and(|first| first.is_of_map_of(&get)) {
+            return false;
+        }
+        let (Some(place), Some(start_place)) = (self.gets.get_mut(self.count), self.starts.get_mut(self.count)) else {
+            return false;
+        };
+        *place = Some(get);
+        *start_place = start;
+        self.count += 1;
+        true
+    }
 }
 
 /// One connection.
@@ -280,6 +316,7 @@ impl Connection {
             }
             self.preamble_seen = true;
         }
+        let mut gets = Gets::default();
         loop {
             if self.closing.is_some() {
                 // What follows a refusal is not looked at.
@@ -290,10 +327,27 @@ impl Connection {
                 return at;
             }
             let rest = bytes.get(at..).unwrap_or_default();
-            match self.splitter.split(rest) {
+            let split = self.splitter.split(rest);
+            if let Ok(Some(Split::Whole(length))) = split
+                && gets.take(&self.session, rest.get(..length).unwrap_or_default(), at)
+            {
+                at += length;
+                continue;
+            }
+            // A fragment that was split off cannot be split off again, so it does not wait behind gets.
+            let may_wait = !matches!(split, Ok(Some(Split::Fragment(_) | Split::Assembled(..))));
+            if let Some(start) = self.handle_gets(&mut gets, may_wait) {
+                self.held_back = true;
+                return start;
+            }
+            match split {
                 Ok(None) => return at,
                 Ok(Some(Split::Whole(length))) => {
-                    self.handle_message(rest.get(..length).unwrap_or_default());
+                    // A run that was full makes room for the next one.
+                    let message = rest.get(..length).unwrap_or_default();
+                    if !gets.take(&self.session, message, at) {
+                        self.handle_message(message);
+                    }
                     at += length;
                 }
                 Ok(Some(Split::Fragment(length))) => at += length,
@@ -307,6 +361,24 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// Answers a run of gets. Returns where the first one stands that must wait until the client has read more, if they may.
+    #[inline]
+    fn handle_gets(&mut self, gets: &mut Gets<'_>, may_wait: bool) -> Option<usize> {
+        let run = gets.gets.get(..gets.count).unwrap_or_default();
+        gets.count = 0;
+        let mut answered = 0;
+        while let Some(rest) = run.get(answered..).filter(|rest| !rest.is_empty()) {
+            if may_wait && !self.has_room() {
+                // From here on everything is split off once more.
+                self.splitter.rewind();
+                return gets.starts.get(answered).copied();
+            }
+            let out_bytes_max = self.written.saturating_add(self.session.config.write_buffer_bytes_max);
+            answered += map_read::handle_gets(&mut self.session, rest, out_bytes_max);
+        }
+        None
     }
 
     #[inline]

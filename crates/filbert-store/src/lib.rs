@@ -82,7 +82,7 @@ pub use command::{Change, ChangeOf, Command, Expiry, Metadata, OwnedChange, PutM
 pub use event::{Event, EventKind, NoObserver, Observer};
 pub use ids::{Caller, MapId, Millis};
 pub use journal::{Journal, JournalEvent, JournalGone};
-pub use partition::Partition;
+pub use partition::{Located, Partition};
 pub use reply::{Reply, StoreError, Value};
 pub use settings::{EvictionPolicy, JournalSettings, MapSettings, PartitionSettings};
 pub use view::{Cursor, EntryView, LockState, MapStatistics};

@@ -115,9 +115,19 @@ impl Map {
 
     #[inline]
     pub(crate) fn get(&mut self, key: &[u8], now: Millis) -> Option<&[u8]> {
+        self.get_at(self.place_of(key), now)
+    }
+
+    /// Where the entry of a key is, expired or not, until the next change.
+    #[inline]
+    pub(crate) fn place_of(&self, key: &[u8]) -> Option<Place> {
+        self.table.find(self.table.hash(key), key)
+    }
+
+    #[inline]
+    pub(crate) fn get_at(&mut self, place: Option<Place>, now: Millis) -> Option<&[u8]> {
         self.counters.gets += 1;
-        let hash = self.table.hash(key);
-        let record = self.table.at_mut(self.table.find(hash, key)?)?;
+        let record = self.table.at_mut(place?)?;
         if !touch(record, now) {
             return None;
         }

@@ -74,6 +74,12 @@ impl Splitter {
         self.keep_fragment(bytes, first_flags).map(Some)
     }
 
+    /// Forgets how far it has looked: the next call of [`Splitter::split`] gets bytes that were split before. Only
+    /// whole messages can be given back; a fragment is kept from the moment it is split off.
+    pub fn rewind(&mut self) {
+        self.scanned = 0;
+    }
+
     /// Bytes held for incomplete fragmented messages.
     pub fn kept_bytes(&self) -> usize {
         self.incomplete.iter().map(|(_, frames)| frames.len()).sum()

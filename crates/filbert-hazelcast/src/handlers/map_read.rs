@@ -1,12 +1,20 @@
 //! Reads of one key or of a figure of the map: none waits for a lock.
 
+use filbert_grid::PartitionId;
 use filbert_wire::{
-    Message, MessageId, Response,
+    CorrelationId, Message, MessageId, Response,
     structure::SimpleEntryView,
     table::map::{contains_key, contains_value, get, get_entry_view, is_empty, is_locked, size},
 };
 
-use crate::{failure::Outcome, rows::Row, session::Session};
+use crate::{
+    failure::{Failure, Outcome},
+    rows::Row,
+    session::Session,
+};
+
+/// Gets that are answered together, at most. Much more than the grid looks up at a time gain nothing.
+pub(crate) const GETS_MAX: usize = 16;
 
 pub(crate) const ROWS: &[(MessageId, Row)] = &[
     (get::ID, Row::Served(handle_get)),
@@ -25,6 +33,59 @@ fn handle_get(session: &mut Session, message: &Message<'_>) -> Outcome {
     let out = &mut session.out;
     map.get(partition, request.key, |value| get::Response { response: value }.encode(message.correlation_id(), out));
     Ok(())
+}
+
+/// A `Map.get` that waits to be answered together with others.
+#[derive(Debug, Clone)]
+pub(crate) struct Get<'a> {
+    request: get::Request<'a>,
+    partition: PartitionId,
+    correlation: CorrelationId,
+}
+
+impl<'a> Get<'a> {
+    /// The message as one that can be answered together with others: a sound `Map.get` of an authenticated client.
+    #[inline]
+    pub(crate) fn of(session: &Session, message: &Message<'a>) -> Option<Self> {
+        if message.id() != get::ID || session.registration.is_none() {
+            return None;
+        }
+        let request: get::Request<'a> = message.decode().ok()?;
+        let partition = session.partition(message, request.key);
+        Some(Self { request, partition, correlation: message.correlation_id() })
+    }
+
+    /// Whether both ask for the same map.
+    #[inline]
+    pub(crate) fn is_of_map_of(&self, other: &Get<'_>) -> bool {
+        self.request.name == other.request.name
+    }
+}
+
+/// Answers gets of one map until the replies are longer than `out_bytes_max`. Returns how many it answered.
+pub(crate) fn handle_gets(session: &mut Session, gets: &[Option<Get<'_>>], out_bytes_max: usize) -> usize {
+    let Some(first) = gets.iter().flatten().next() else { return gets.len() };
+    let mut keys = [(PartitionId(0), [].as_slice()); GETS_MAX];
+    for (place, get) in keys.iter_mut().zip(gets.iter().flatten()) {
+        *place = (get.partition, get.request.key);
+    }
+    let keys = keys.get(..gets.len()).unwrap_or(&keys);
+    let out = &mut session.out;
+    match session.handles.find(&session.grid, first.request.name) {
+        Ok(map) => map.get_many(keys, |index, value| {
+            if let Some(Some(get)) = gets.get(index) {
+                get::Response { response: value }.encode(get.correlation, out);
+            }
+            out.len() <= out_bytes_max
+        }),
+        Err(error) => {
+            let failure: Box<Failure> = error.into();
+            for get in gets.iter().flatten() {
+                failure.encode(get.correlation, out);
+            }
+            gets.len()
+        }
+    }
 }
 
 fn handle_contains_key(session: &mut Session, message: &Message<'_>) -> Outcome {
