@@ -1,6 +1,7 @@
 """Every map operation of the client that needs neither locks, nor listeners, nor the clock."""
 
 import pytest
+from hazelcast.config import IndexType
 from hazelcast.predicate import true
 
 from member import REAL_HAZELCAST, eventually
@@ -151,6 +152,14 @@ def test_entry_view_counts_hits_and_versions(numbers):
     assert view.cost > 0
     assert view.creation_time <= view.last_update_time
     assert view.last_access_time >= view.creation_time
+
+
+def test_indexes_can_be_declared_again(numbers):
+    for _ in range(2):
+        numbers.add_index(attributes=["age"], index_type=IndexType.HASH, name="by age")
+        numbers.add_index(attributes=["name", "age"])
+    numbers.set("a", 1)
+    assert numbers.get("a") == 1
 
 
 def test_many_calls_in_flight_are_answered_each_with_its_own(client, name):

@@ -7,7 +7,7 @@ use filbert_store::EvictionPolicy;
 use uuid::Uuid;
 
 use crate::errors::GridError;
-use crate::patterns;
+use crate::{indexes, patterns};
 
 /// The most entries that Hazelcast's eviction setting can express; it stands for "no limit".
 pub const SIZE_UNLIMITED: u32 = i32::MAX as u32;
@@ -37,6 +37,9 @@ pub struct GridConfig {
     pub schemas_max: usize,
     /// Fields of one Compact schema. Default 10,000, for the same reason.
     pub schema_fields_max: usize,
+    /// Indexes that may be declared for one map. Default 256: each will cost memory for every entry, and one that clients
+    /// make up names for would grow without end.
+    pub indexes_max: usize,
     /// Listeners of any kind on the whole member. Default 100,000: each mutation asks those of its map.
     pub listeners_max: usize,
     /// Bytes of the statistics text that one client may leave here. Default 65,536: stock clients send a few thousand.
@@ -63,6 +66,7 @@ impl Default for GridConfig {
             objects_max: 10_000,
             schemas_max: 10_000,
             schema_fields_max: 10_000,
+            indexes_max: 256,
             listeners_max: 100_000,
             client_statistics_bytes_max: 65_536,
             expiry_interval_ms_max: 1_000,
@@ -204,6 +208,9 @@ impl MapConfig {
             if policy.is_percentage() && eviction.size > 100 {
                 return invalid(format!("eviction size is {} %, expected 0 to 100", eviction.size));
             }
+        }
+        for index in &self.indexes {
+            indexes::normalized(pattern, index.clone())?;
         }
         if let Some(journal) = &self.event_journal
             && journal.capacity == 0
@@ -381,6 +388,17 @@ pub struct IndexConfig {
     pub kind: IndexKind,
     /// The indexed attributes, in order.
     pub attributes: Vec<String>,
+    /// How a bitmap index tells entries apart; `None` for its defaults, and for other kinds.
+    pub bitmap: Option<BitmapConfig>,
+}
+
+/// How a bitmap index tells entries apart, as declared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BitmapConfig {
+    /// The attribute that is different in every entry.
+    pub unique_key: String,
+    /// How its values become numbers, by Hazelcast's number: 0 as objects, 1 as 64-bit numbers, 2 as they are.
+    pub transformation: i32,
 }
 
 /// The kinds of indexes that Hazelcast's configuration knows.

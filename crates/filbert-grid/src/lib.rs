@@ -31,6 +31,7 @@ mod config;
 mod errors;
 mod eviction;
 mod grid;
+mod indexes;
 mod invalidation;
 mod listeners;
 mod map;
@@ -47,8 +48,8 @@ mod waiters;
 pub use clients::{ClientConnection, ClientInfo, ClientView, Clients, ConnectionId};
 pub use clock::{Clock, SystemClock};
 pub use config::{
-    EventJournalConfig, EvictionConfig, GridConfig, InMemoryFormat, IndexConfig, IndexKind, MapConfig, MapConfigs,
-    MaxSizePolicy, NearCacheConfig, SIZE_UNLIMITED, eviction_policy_from_name, eviction_policy_name,
+    BitmapConfig, EventJournalConfig, EvictionConfig, GridConfig, InMemoryFormat, IndexConfig, IndexKind, MapConfig,
+    MapConfigs, MaxSizePolicy, NearCacheConfig, SIZE_UNLIMITED, eviction_policy_from_name, eviction_policy_name,
 };
 pub use errors::{ErrorFacts, ErrorKind, GridError};
 pub use grid::{Environment, Grid};

@@ -12,7 +12,7 @@ use filbert_store::{
 use parking_lot::MutexGuard;
 
 use crate::cell::{Cell, CellState};
-use crate::config::MapConfig;
+use crate::config::{IndexConfig, MapConfig};
 use crate::errors::GridError;
 use crate::invalidation::InvalidationSink;
 use crate::listeners::{EntrySink, ListenerId, ListenerSpec};
@@ -437,6 +437,19 @@ impl Map {
             return Err(self.core.destroyed_error());
         }
         Ok(id)
+    }
+
+    /// Declares an index, for the engine that will build it; one whose name is taken changes nothing.
+    ///
+    /// # Errors
+    /// The declaration cannot be that of an index, or the map has as many as the settings allow.
+    pub fn add_index(&self, index: IndexConfig) -> Result<(), GridError> {
+        self.core.indexes.add(&self.core.name, index, self.shared.config.indexes_max)
+    }
+
+    /// The declared indexes, those of the configuration first.
+    pub fn indexes(&self) -> Vec<IndexConfig> {
+        self.core.indexes.list()
     }
 
     /// Counters and sizes over all partitions.

@@ -8,6 +8,7 @@ use crate::cell::Cell;
 use crate::config::MapConfig;
 use crate::errors::GridError;
 use crate::eviction;
+use crate::indexes::Indexes;
 use crate::invalidation::InvalidationListeners;
 use crate::listeners::Listeners;
 use crate::objects::MAP_SERVICE;
@@ -21,6 +22,7 @@ pub(crate) struct MapCore {
     pub(crate) id: MapId,
     pub(crate) name: String,
     pub(crate) config: MapConfig,
+    pub(crate) indexes: Indexes,
     pub(crate) listeners: Listeners,
     pub(crate) near_caches: InvalidationListeners,
     /// Entries over all partitions; counted for maps that evict only.
@@ -36,6 +38,7 @@ pub(crate) struct MapCore {
 impl MapCore {
     pub(crate) fn new(id: MapId, name: String, config: MapConfig) -> Self {
         let evicts = eviction::applies(&config);
+        let indexes = Indexes::of_config(&name, &config.indexes);
         let counts_bytes = evicts && eviction::counts_bytes(config.eviction.max_size_policy);
         MapCore {
             id,
@@ -43,6 +46,7 @@ impl MapCore {
             config,
             evicts,
             counts_bytes,
+            indexes,
             listeners: Listeners::default(),
             near_caches: InvalidationListeners::default(),
             entries: AtomicUsize::new(0),

@@ -1,12 +1,12 @@
 //! Messages about many entries or a whole map.
 
 use filbert_data::{TypeId, type_id};
-use filbert_grid::{Change, Expiry, Metadata, PutMode};
+use filbert_grid::{BitmapConfig, Change, ErrorKind, Expiry, IndexConfig, IndexKind, Metadata, PutMode};
 use filbert_wire::{
     Data, Message, MessageId, Response,
     structure::SimpleEntryView,
     table::map::{
-        clear, entry_set, evict_all, flush, get_all, key_set, load_all, load_given_keys, put_all,
+        add_index, clear, entry_set, evict_all, flush, get_all, key_set, load_all, load_given_keys, put_all,
         put_all_with_metadata, remove_all, values,
     },
 };
@@ -32,7 +32,35 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
     (load_all::ID, Row::Served(handle_load_all)),
     (load_given_keys::ID, Row::Served(handle_load_given_keys)),
     (flush::ID, Row::Served(handle_flush)),
+    (add_index::ID, Row::Served(handle_add_index)),
 ];
+
+/// Declares an index. Until there are queries it is kept and speeds up nothing.
+fn handle_add_index(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: add_index::Request<'_> = message.decode()?;
+    let index = request.index_config;
+    let kind = match index.kind {
+        0 => IndexKind::Sorted,
+        1 => IndexKind::Hash,
+        2 => IndexKind::Bitmap,
+        other => {
+            let text = format!("{}: index type {other}, expected 0 (sorted), 1 (hash) or 2 (bitmap)", message.id());
+            return Err(Failure::new(ErrorKind::IllegalArgument, text));
+        }
+    };
+    let bitmap = index.bitmap_index_options.filter(|_| kind == IndexKind::Bitmap).map(|options| BitmapConfig {
+        unique_key: options.unique_key.to_owned(),
+        transformation: options.unique_key_transformation,
+    });
+    session.map(request.name)?.add_index(IndexConfig {
+        name: index.name.map(str::to_owned),
+        kind,
+        attributes: index.attributes.into_iter().map(str::to_owned).collect(),
+        bitmap,
+    })?;
+    add_index::Response {}.encode(message.correlation_id(), &mut session.out);
+    Ok(())
+}
 
 fn handle_get_all(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: get_all::Request<'_> = message.decode()?;

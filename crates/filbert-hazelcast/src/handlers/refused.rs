@@ -3,11 +3,11 @@
 use filbert_wire::{
     MessageId,
     table::map::{
-        add_entry_listener_to_key_with_predicate, add_entry_listener_with_predicate, add_index, add_interceptor,
-        aggregate, aggregate_with_predicate, entries_with_paging_predicate, entries_with_predicate,
-        execute_on_all_keys, execute_on_key, execute_on_keys, execute_with_predicate, fetch_with_query,
-        key_set_with_paging_predicate, key_set_with_predicate, project, project_with_predicate, remove_interceptor,
-        replace_all, submit_to_key, values_with_paging_predicate, values_with_predicate,
+        add_entry_listener_to_key_with_predicate, add_entry_listener_with_predicate, add_interceptor, aggregate,
+        aggregate_with_predicate, entries_with_paging_predicate, entries_with_predicate, execute_on_all_keys,
+        execute_on_key, execute_on_keys, execute_with_predicate, fetch_with_query, key_set_with_paging_predicate,
+        key_set_with_predicate, project, project_with_predicate, remove_interceptor, replace_all, submit_to_key,
+        values_with_paging_predicate, values_with_predicate,
     },
 };
 
@@ -38,5 +38,4 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
     (project::ID, QUERY),
     (project_with_predicate::ID, QUERY),
     (fetch_with_query::ID, QUERY),
-    (add_index::ID, Row::Refused("this server does not keep indexes yet")),
 ];
