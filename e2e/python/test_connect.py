@@ -61,6 +61,22 @@ def test_wrong_credentials_are_refused(guarded, settings):
         hazelcast.HazelcastClient(cluster_members=[guarded.address], cluster_connect_timeout=0.2, **settings)
 
 
+@needs_security
+def test_a_token_is_accepted_and_no_other():
+    with Member(config=SHARED / "member-with-token.yaml") as guarded:
+        client = hazelcast.HazelcastClient(
+            cluster_members=[guarded.address], token_provider=BasicTokenProvider("a token of the team")
+        )
+        client.get_map("m").blocking().set("k", "v")
+        assert client.get_map("m").blocking().get("k") == "v"
+        client.shutdown()
+        for settings in ({"token_provider": BasicTokenProvider("another token")}, {}):
+            with pytest.raises(HazelcastError):
+                hazelcast.HazelcastClient(
+                    cluster_members=[guarded.address], cluster_connect_timeout=0.2, **settings
+                )
+
+
 def test_a_client_that_reports_statistics_is_served(connect, name):
     client = connect(statistics_enabled=True, statistics_period=1)
     numbers = client.get_map(name).blocking()
