@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use filbert_wire::{Limits, Message, PREAMBLE, Split, Splitter};
+use filbert_wire::{Limits, Message, PREAMBLE, Split, Splitter, WireError};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
     net::TcpStream,
@@ -67,9 +67,8 @@ struct Gets<'b> {
 impl<'b> Gets<'b> {
     /// Takes a message in, if it continues the run.
     #[inline]
-    fn take(&mut self, session: &Session, bytes: &'b [u8], start: usize) -> bool {
-        let Ok(message) = Message::parse(bytes) else { return false };
-        let Some(get) = Get::of(session, &message) else { return false };
+    fn take(&mut self, session: &Session, message: &Message<'b>, start: usize) -> bool {
+        let Some(get) = Get::of(session, message) else { return false };
         let first = self.gets.first().and_then(Option::as_ref);
         if self.count > 0 && !first.is_some_and(|first| first.is_of_map_of(&get)) {
             return false;
@@ -328,8 +327,12 @@ impl Connection {
             }
             let rest = bytes.get(at..).unwrap_or_default();
             let split = self.splitter.split(rest);
-            if let Ok(Some(Split::Whole(length))) = split
-                && gets.take(&self.session, rest.get(..length).unwrap_or_default(), at)
+            let whole = match split {
+                Ok(Some(Split::Whole(length))) => Some(Message::parse(rest.get(..length).unwrap_or_default())),
+                _ => None,
+            };
+            if let (Ok(Some(Split::Whole(length))), Some(Ok(message))) = (&split, &whole)
+                && gets.take(&self.session, message, at)
             {
                 at += length;
                 continue;
@@ -343,16 +346,17 @@ impl Connection {
             match split {
                 Ok(None) => return at,
                 Ok(Some(Split::Whole(length))) => {
-                    // A run that was full makes room for the next one.
-                    let message = rest.get(..length).unwrap_or_default();
-                    if !gets.take(&self.session, message, at) {
-                        self.handle_message(message);
+                    match whole {
+                        // A run that was full makes room for the next one.
+                        Some(Ok(message)) if gets.take(&self.session, &message, at) => {}
+                        Some(parsed) => self.handle_message(parsed, rest),
+                        None => {}
                     }
                     at += length;
                 }
                 Ok(Some(Split::Fragment(length))) => at += length,
                 Ok(Some(Split::Assembled(length, message))) => {
-                    self.handle_message(&message);
+                    self.handle_message(Message::parse(&message), &message);
                     at += length;
                 }
                 Err(error) => {
@@ -382,8 +386,8 @@ impl Connection {
     }
 
     #[inline]
-    fn handle_message(&mut self, bytes: &[u8]) {
-        let goes_on = match Message::parse(bytes) {
+    fn handle_message(&mut self, parsed: Result<Message<'_>, WireError>, bytes: &[u8]) {
+        let goes_on = match parsed {
             Ok(message) => self.session.handle(&message),
             Err(error) => {
                 self.session.fail_wire(error, bytes);
