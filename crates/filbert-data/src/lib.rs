@@ -34,25 +34,43 @@
 //! assert!(partition_of(&blob, 271).0 < 271);
 //! # Ok::<(), filbert_data::DataError>(())
 //! ```
+//!
+//! Queries look into blobs without their classes: a [`FieldReader`] reads fields of any format as [`Value`]s, which compare,
+//! convert to each other's types and have keys for ordered indexes.
 
 mod arrays;
 mod blob;
 mod convert;
 mod error;
+mod field_type;
+mod fields;
 mod hash;
 mod input;
+mod json;
+mod json_text;
 mod list;
+mod parts;
+mod path;
+mod plain;
 mod scalars;
 mod text;
 mod type_id;
+mod value;
 
 pub mod compact;
+pub mod criteria;
+pub mod ids;
+pub mod portable;
 
 pub use blob::{BLOB_HEADER_BYTES, Blob, type_id};
 pub use convert::{FromBlob, ToBlob};
 pub use error::DataError;
+pub use field_type::FieldType;
+pub use fields::{FieldReader, Formats, IdsLayout, SchemaSource};
 pub use hash::{PartitionId, partition_hash, partition_of};
 pub use input::Input;
 pub use list::List;
+pub use path::{FieldPath, PATH_STEPS_MAX, Path, Side, Step};
 pub use text::Json;
 pub use type_id::TypeId;
+pub use value::{Interval, Kinds, NoInterval, Value};

@@ -1,4 +1,4 @@
-//! Schemas of the Compact format: what a client announces once, so that each value carries only the schema's id.
+//! Schemas of the Compact format, their ids, and where a schema puts each of its fields.
 
 use std::fmt;
 
@@ -19,6 +19,29 @@ impl fmt::Display for SchemaId {
 pub struct Schema {
     type_name: String,
     fields: Vec<FieldDescriptor>,
+    /// Where each of the fields is, in the same order.
+    places: Vec<Place>,
+    extent: Extent,
+}
+
+/// Where a field is within an object's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// From this byte of the data on.
+    At(usize),
+    /// This bit of this byte of the data.
+    Bit(usize, u8),
+    /// Where the position of this number says.
+    Position(usize),
+}
+
+/// What of an object's size follows from its schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Extent {
+    /// Bytes of all fields of fixed size, booleans' bits included.
+    pub(super) fixed_bytes: usize,
+    /// Fields of variable size.
+    pub(super) positions: usize,
 }
 
 /// One field of a [`Schema`].
@@ -39,7 +62,24 @@ impl Schema {
         fields.reverse();
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         fields.dedup_by(|a, b| a.name == b.name);
-        Self { type_name: type_name.into(), fields }
+        let (places, extent) = lay_out(&fields);
+        Self { type_name: type_name.into(), fields, places, extent }
+    }
+
+    /// The field of this name: what it holds and where it is.
+    pub(super) fn find(&self, name: &str) -> Option<(FieldKind, Place)> {
+        let at = self.fields.binary_search_by(|field| field.name.as_str().cmp(name)).ok()?;
+        Some((self.fields.get(at)?.kind, *self.places.get(at)?))
+    }
+
+    /// Where each of the fields is, in the order of [`Schema::fields`].
+    pub(super) fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// What of an object's size follows from the schema.
+    pub(super) fn extent(&self) -> Extent {
+        self.extent
     }
 
     /// The type's name.
@@ -62,6 +102,50 @@ impl Schema {
             rabin.number(field.kind as i32);
         }
         SchemaId(rabin.0.cast_signed())
+    }
+}
+
+/// Where fields that are sorted by name are.
+fn lay_out(fields: &[FieldDescriptor]) -> (Vec<Place>, Extent) {
+    let mut places = vec![Place::Position(0); fields.len()];
+    let mut positions = 0;
+    for (place, field) in places.iter_mut().zip(fields) {
+        if field.kind != FieldKind::Boolean && field.kind.fixed_bytes().is_none() {
+            *place = Place::Position(positions);
+            positions += 1;
+        }
+    }
+    let mut fixed_bytes = 0;
+    for bytes in [8, 4, 2, 1] {
+        for (place, field) in places.iter_mut().zip(fields) {
+            if field.kind.fixed_bytes() == Some(bytes) {
+                *place = Place::At(fixed_bytes);
+                fixed_bytes += bytes;
+            }
+        }
+    }
+    let mut bit = 0;
+    for (place, field) in places.iter_mut().zip(fields) {
+        if field.kind == FieldKind::Boolean {
+            *place = Place::Bit(fixed_bytes, bit);
+            bit = (bit + 1) % 8;
+            fixed_bytes += usize::from(bit == 0);
+        }
+    }
+    fixed_bytes += usize::from(bit != 0);
+    (places, Extent { fixed_bytes, positions })
+}
+
+impl FieldKind {
+    /// Bytes of a field or an item of this kind, if they are always the same; a boolean is a bit and not among them.
+    pub(super) fn fixed_bytes(self) -> Option<usize> {
+        Some(match self {
+            FieldKind::Int8 => 1,
+            FieldKind::Int16 => 2,
+            FieldKind::Int32 | FieldKind::Float32 => 4,
+            FieldKind::Int64 | FieldKind::Float64 => 8,
+            _ => return None,
+        })
     }
 }
 

@@ -1,0 +1,227 @@
+//! Writing Compact objects, as the stock clients write theirs.
+
+use super::object::{Positions, Shape};
+use super::schema::{FieldDescriptor, FieldKind, Place, Schema};
+use crate::parts::Part;
+use crate::parts::{Unfit, write_count};
+use crate::{BLOB_HEADER_BYTES, Blob, DataError, FieldType, TypeId, Value, type_id};
+
+/// Writes objects of one type.
+pub struct Writer {
+    schema: Schema,
+    id: i64,
+    /// In the order of their names, which is the order of writing.
+    fields: Vec<Field>,
+    /// Values that [`Writer::write`] takes.
+    values: usize,
+}
+
+struct Field {
+    name: String,
+    kind: FieldKind,
+    shape: Shape,
+    place: Place,
+    /// Which of the values goes here.
+    value: usize,
+}
+
+impl FieldKind {
+    /// The kind of field that holds values of a type: as SQL in Hazelcast has it, the nullable one. UUIDs, JSON and
+    /// intervals, for which the format has no kind, are texts; an array in an array is an object, which no value fits.
+    pub fn of_type(field_type: &FieldType) -> FieldKind {
+        match field_type {
+            FieldType::Boolean => FieldKind::NullableBoolean,
+            FieldType::TinyInt => FieldKind::NullableInt8,
+            FieldType::SmallInt => FieldKind::NullableInt16,
+            FieldType::Integer => FieldKind::NullableInt32,
+            FieldType::BigInt => FieldKind::NullableInt64,
+            FieldType::Decimal(_) => FieldKind::Decimal,
+            FieldType::Real => FieldKind::NullableFloat32,
+            FieldType::Double => FieldKind::NullableFloat64,
+            FieldType::Varchar | FieldType::Char | FieldType::Uuid | FieldType::Json | FieldType::Interval => {
+                FieldKind::String
+            }
+            FieldType::Binary => FieldKind::ArrayOfInt8,
+            FieldType::Date => FieldKind::Date,
+            FieldType::Time => FieldKind::Time,
+            FieldType::Timestamp => FieldKind::Timestamp,
+            FieldType::TimestampTz => FieldKind::TimestampWithTimezone,
+            FieldType::Object => FieldKind::Compact,
+            FieldType::Array(item) => match FieldKind::of_type(item) {
+                FieldKind::NullableBoolean => FieldKind::ArrayOfNullableBoolean,
+                FieldKind::NullableInt8 => FieldKind::ArrayOfNullableInt8,
+                FieldKind::NullableInt16 => FieldKind::ArrayOfNullableInt16,
+                FieldKind::NullableInt32 => FieldKind::ArrayOfNullableInt32,
+                FieldKind::NullableInt64 => FieldKind::ArrayOfNullableInt64,
+                FieldKind::NullableFloat32 => FieldKind::ArrayOfNullableFloat32,
+                FieldKind::NullableFloat64 => FieldKind::ArrayOfNullableFloat64,
+                FieldKind::String => FieldKind::ArrayOfString,
+                FieldKind::Decimal => FieldKind::ArrayOfDecimal,
+                FieldKind::Date => FieldKind::ArrayOfDate,
+                FieldKind::Time => FieldKind::ArrayOfTime,
+                FieldKind::Timestamp => FieldKind::ArrayOfTimestamp,
+                FieldKind::TimestampWithTimezone => FieldKind::ArrayOfTimestampWithTimezone,
+                _ => FieldKind::ArrayOfCompact,
+            },
+        }
+    }
+}
+
+impl Writer {
+    /// A writer of objects of these fields, each of the kind that [`FieldKind::of_type`] tells.
+    pub fn new(type_name: impl Into<String>, fields: Vec<(String, FieldType)>) -> Writer {
+        let fields = fields.into_iter().map(|(name, field_type)| (name, FieldKind::of_type(&field_type)));
+        Writer::of_kinds(type_name, fields.collect())
+    }
+
+    /// A writer of objects of these fields. Of two with the same name the last counts.
+    pub fn of_kinds(type_name: impl Into<String>, fields: Vec<(String, FieldKind)>) -> Writer {
+        let values = fields.len();
+        let descriptors = fields.iter().map(|(name, kind)| FieldDescriptor { name: name.clone(), kind: *kind });
+        let schema = Schema::new(type_name, descriptors);
+        let written = schema.fields().iter().zip(schema.places()).map(|(field, place)| Field {
+            name: field.name.clone(),
+            kind: field.kind,
+            shape: Shape::of(field.kind),
+            place: *place,
+            value: fields.iter().rposition(|(name, _)| *name == field.name).unwrap_or(values),
+        });
+        Writer { fields: written.collect(), id: schema.fingerprint().0, schema, values }
+    }
+
+    /// The schema of the objects, which has to be announced before anyone can read them.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// An object of these values, in the order of the fields that the writer was made with, as a blob.
+    ///
+    /// # Errors
+    ///
+    /// There are more or fewer values than fields, or a value does not fit into its field.
+    pub fn write(&self, values: &[Value<'_>]) -> Result<Blob, DataError> {
+        if values.len() != self.values {
+            return Err(DataError::WrongCount { values: values.len(), fields: self.values });
+        }
+        let extent = self.schema.extent();
+        let has_positions = extent.positions > 0;
+        let mut out = Vec::with_capacity(BLOB_HEADER_BYTES + 12 + extent.fixed_bytes + extent.positions * 16);
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&TypeId::COMPACT.0.to_be_bytes());
+        out.extend_from_slice(&self.id.to_be_bytes());
+        let length_at = out.len();
+        let start = length_at + if has_positions { 4 } else { 0 };
+        out.resize(start + extent.fixed_bytes, 0);
+        let mut positions = Vec::with_capacity(extent.positions);
+        for field in &self.fields {
+            let value = values.get(field.value).unwrap_or(&Value::Null);
+            if let Place::Position(_) = field.place {
+                positions.push((!value.is_null()).then(|| out.len() - start));
+                if value.is_null() {
+                    continue;
+                }
+            }
+            write_field(field, start, value, &mut out).map_err(|unfit| unfit.of(&field.name, value, field.kind))?;
+        }
+        if has_positions {
+            let length = out.len();
+            end_positions(length_at, start, &positions, &mut out)
+                .map_err(|_| DataError::TooLong { type_id: TypeId::COMPACT, length })?;
+        }
+        Ok(Blob::from(out))
+    }
+}
+
+fn write_field(field: &Field, start: usize, value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    match (field.place, field.shape) {
+        (Place::Bit(at, bit), _) => {
+            let Value::Boolean(value) = value else { return Err(Unfit) };
+            if let Some(byte) = out.get_mut(start + at) {
+                *byte |= u8::from(*value) << bit;
+            }
+            Ok(())
+        }
+        (Place::At(at), Shape::One(part)) => {
+            let mut bytes = Vec::with_capacity(8);
+            part.write(value, &mut bytes)?;
+            if let Some(place) = out.get_mut(start + at..start + at + bytes.len()) {
+                place.copy_from_slice(&bytes);
+            }
+            Ok(())
+        }
+        (_, Shape::One(part)) => part.write(value, out),
+        (_, Shape::Object) => write_object(value, out),
+        (_, shape) => match (shape, value) {
+            (Shape::Row(Part::Int8), Value::Bytes(bytes)) => {
+                write_count(bytes.len(), out)?;
+                out.extend_from_slice(bytes);
+                Ok(())
+            }
+            (_, Value::Array(items)) => write_array(shape, items, out),
+            _ => Err(Unfit),
+        },
+    }
+}
+
+fn write_object(value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    let Value::Object(blob) = value else { return Err(Unfit) };
+    match (type_id(blob), blob.get(BLOB_HEADER_BYTES..)) {
+        (Ok(TypeId::COMPACT), Some(payload)) if payload.len() >= 8 => out.extend_from_slice(payload),
+        _ => return Err(Unfit),
+    }
+    Ok(())
+}
+
+fn write_array(shape: Shape, items: &[Value<'_>], out: &mut Vec<u8>) -> Result<(), Unfit> {
+    match shape {
+        Shape::Bits => {
+            write_count(items.len(), out)?;
+            for eight in items.chunks(8) {
+                let mut byte = 0;
+                for (bit, item) in eight.iter().enumerate() {
+                    let Value::Boolean(item) = item else { return Err(Unfit) };
+                    byte |= u8::from(*item) << bit;
+                }
+                out.push(byte);
+            }
+            Ok(())
+        }
+        Shape::Row(part) => {
+            write_count(items.len(), out)?;
+            items.iter().try_for_each(|item| part.write(item, out))
+        }
+        Shape::Scattered(part) => write_scattered(items, out, |item, out| part.write(item, out)),
+        Shape::Objects => write_scattered(items, out, write_object),
+        Shape::One(_) | Shape::Object | Shape::Unsupported(_) => Err(Unfit),
+    }
+}
+
+fn write_scattered(
+    items: &[Value<'_>],
+    out: &mut Vec<u8>,
+    write: impl Fn(&Value<'_>, &mut Vec<u8>) -> Result<(), Unfit>,
+) -> Result<(), Unfit> {
+    let length_at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    write_count(items.len(), out)?;
+    let start = out.len();
+    let mut positions = Vec::with_capacity(items.len());
+    for item in items {
+        positions.push((!item.is_null()).then(|| out.len() - start));
+        if !item.is_null() {
+            write(item, out)?;
+        }
+    }
+    end_positions(length_at, start, &positions, out)
+}
+
+/// Writes the length of the data from `start` on to where it belongs, and the positions behind the data.
+fn end_positions(length_at: usize, start: usize, positions: &[Option<usize>], out: &mut Vec<u8>) -> Result<(), Unfit> {
+    let data_bytes = out.len() - start;
+    let length = i32::try_from(data_bytes).map_err(|_| Unfit)?;
+    if let Some(place) = out.get_mut(length_at..length_at + 4) {
+        place.copy_from_slice(&length.to_be_bytes());
+    }
+    Positions::write(data_bytes, positions, out);
+    Ok(())
+}

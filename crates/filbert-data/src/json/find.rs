@@ -1,0 +1,89 @@
+//! Following one path through a document.
+
+use super::scan::Scan;
+use crate::{DataError, Step, Value};
+
+/// What a path finds in a document; the document itself, as JSON, if the path is empty.
+///
+/// # Errors
+///
+/// The text is no JSON up to what was found.
+pub(crate) fn find<'a>(text: &'a str, steps: &[Step]) -> Result<Value<'a>, DataError> {
+    if steps.is_empty() {
+        return Ok(Value::Json(text.into()));
+    }
+    in_part(&mut Scan::new(text), steps, false)
+}
+
+/// What `steps` find in the part that is next. With `to_end` the scan stands behind the part afterwards, else anywhere
+/// behind what was found.
+pub(super) fn in_part<'a>(scan: &mut Scan<'a>, steps: &[Step], to_end: bool) -> Result<Value<'a>, DataError> {
+    let Some((step, rest)) = steps.split_first() else { return scan.value() };
+    match (step, scan.peek()) {
+        (Step::Field(name), Some(b'{')) => {
+            scan.take(b'{');
+            let mut found = None;
+            if scan.take(b'}') {
+                return Ok(Value::Null);
+            }
+            loop {
+                let member = scan.name()?;
+                if found.is_none() && member.is(name)? {
+                    found = Some(in_part(scan, rest, to_end)?);
+                    if !to_end {
+                        break;
+                    }
+                } else {
+                    scan.skip()?;
+                }
+                if !scan.goes_on(b'}')? {
+                    break;
+                }
+            }
+            Ok(found.unwrap_or(Value::Null))
+        }
+        (Step::Index(index), Some(b'[')) => {
+            scan.take(b'[');
+            let mut found = Value::Null;
+            if scan.take(b']') {
+                return Ok(found);
+            }
+            for at in 0usize.. {
+                if at == *index {
+                    found = in_part(scan, rest, to_end)?;
+                    if !to_end {
+                        break;
+                    }
+                } else {
+                    scan.skip()?;
+                }
+                if !scan.goes_on(b']')? {
+                    break;
+                }
+            }
+            Ok(found)
+        }
+        (Step::Any, Some(b'[')) => {
+            scan.take(b'[');
+            let flat = rest.contains(&Step::Any);
+            let mut all = Vec::new();
+            if scan.take(b']') {
+                return Ok(Value::Array(all));
+            }
+            loop {
+                match in_part(scan, rest, true)? {
+                    Value::Array(found) if flat => all.extend(found),
+                    found => all.push(found),
+                }
+                if !scan.goes_on(b']')? {
+                    break;
+                }
+            }
+            Ok(Value::Array(all))
+        }
+        _ => {
+            scan.skip()?;
+            Ok(Value::Null)
+        }
+    }
+}
