@@ -3,6 +3,7 @@
 use filbert_data::PartitionId;
 use foldhash::quality::FixedState;
 
+use crate::derived::Derived;
 use crate::expiry::Schedule;
 use crate::journal::Journal;
 use crate::locks::Locks;
@@ -29,6 +30,9 @@ pub(crate) struct Map {
     pub(crate) log: ChangeLog,
     pub(crate) counters: MapStatistics,
     pub(crate) record_bytes: usize,
+    /// Indexes and columns; then every record has a slot.
+    pub(crate) derived: Option<Box<Derived>>,
+    pub(crate) hash_seed: u64,
 }
 
 /// Where changes are announced: counted, kept in the journal, told to the observer.
@@ -101,6 +105,8 @@ impl Map {
             log: ChangeLog { map: id, sequence: 0, journal },
             counters: MapStatistics::default(),
             record_bytes: 0,
+            derived: None,
+            hash_seed,
         }
     }
 
@@ -217,6 +223,8 @@ impl Map {
             record_bytes: self.record_bytes,
             bytes_owned: self.bytes(),
             locked_keys: self.locks.len(),
+            index_bytes: self.derived.as_ref().map_or(0, |derived| derived.index_bytes()),
+            column_bytes: self.derived.as_ref().map_or(0, |derived| derived.column_bytes()),
             ..self.counters
         }
     }
@@ -224,7 +232,13 @@ impl Map {
     /// Bytes of all that the map owns beyond its own fixed size.
     pub(crate) fn bytes(&self) -> usize {
         let journal_bytes = self.log.journal.as_ref().map_or(0, Journal::bytes);
-        self.record_bytes + self.table.bytes() + self.schedule.bytes() + self.locks.bytes() + journal_bytes
+        let derived_bytes = self.derived.as_ref().map_or(0, |derived| derived.index_bytes() + derived.column_bytes());
+        self.record_bytes
+            + self.table.bytes()
+            + self.schedule.bytes()
+            + self.locks.bytes()
+            + journal_bytes
+            + derived_bytes
     }
 
     /// The earliest moment at which [`Map::expire`] may find something.
@@ -249,6 +263,9 @@ impl Map {
     pub(crate) fn take(&mut self, cx: &mut Context<'_>, hash: u64, place: Place, kind: EventKind) -> Option<Record> {
         let record = self.table.remove(place)?;
         self.record_bytes -= record.allocated_bytes();
+        if let (Some(derived), Some(slot)) = (&mut self.derived, record.slot()) {
+            derived.remove(slot, record.key(), record.value());
+        }
         if let Some(lifetime) = record.lifetime() {
             self.schedule.remove(hash, &lifetime);
         }

@@ -1,5 +1,7 @@
 //! A partition: all maps' entries whose keys hash to it, changed by commands only.
 
+use filbert_data::PartitionId;
+
 use crate::command::{Change, ChangeOf, Command};
 use crate::eviction::Generator;
 use crate::journal::Journal;
@@ -205,14 +207,27 @@ impl Partition {
         Reply::Count(count)
     }
 
+    /// Changes a map otherwise than by a command, and keeps the account of bytes.
+    pub(crate) fn resize(&mut self, map: MapId, change: impl FnOnce(&mut Map)) {
+        let Some(map) = self.map_mut(map) else { return };
+        let before = map.bytes();
+        change(map);
+        let after = map.bytes();
+        self.bytes = self.bytes + after - before;
+    }
+
     #[inline]
-    fn map(&self, map: MapId) -> Option<&Map> {
+    pub(crate) fn map(&self, map: MapId) -> Option<&Map> {
         let index = self.maps.binary_search_by_key(&map, |(id, _)| *id).ok()?;
         self.maps.get(index).map(|(_, map)| &**map)
     }
 
+    pub(crate) fn id(&self) -> PartitionId {
+        self.settings.id
+    }
+
     #[inline]
-    fn map_mut(&mut self, map: MapId) -> Option<&mut Map> {
+    pub(crate) fn map_mut(&mut self, map: MapId) -> Option<&mut Map> {
         let index = self.maps.binary_search_by_key(&map, |(id, _)| *id).ok()?;
         self.maps.get_mut(index).map(|(_, map)| &mut **map)
     }

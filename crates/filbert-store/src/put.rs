@@ -113,7 +113,7 @@ impl Map {
         }
         // The record has no room for a lifetime, so it moves into a larger one.
         lifetime.scheduled = lifetime.deadline();
-        match Record::new(record.key(), record.value(), *record.usage(), Some(&lifetime)) {
+        match Record::new(record.key(), record.value(), *record.usage(), Some(&lifetime), record.slot()) {
             Err(error) => Reply::Refused(error),
             Ok(larger) => {
                 self.schedule.restore(hash, &lifetime);
@@ -138,12 +138,17 @@ impl Map {
         let usage = Usage { version: 0, created: now, updated: now, accessed: now, hits: 0 };
         let write = Write { kind: EventKind::Added, usage, lifetime: Lifetime::of_put(expiry, &self.settings, cx.now) };
         let Write { kind, usage, mut lifetime } = self.with_metadata(write, mode, cx.now);
-        let record = if lifetime.is_endless() {
-            Record::new(key, value, usage, None)?
+        // Where entries are numbered, the record's slot is filled in once there is a record.
+        let slot = self.derived.is_some().then_some(0);
+        let mut record = if lifetime.is_endless() {
+            Record::new(key, value, usage, None, slot)?
         } else {
             lifetime.scheduled = lifetime.deadline();
-            Record::new(key, value, usage, Some(&lifetime))?
+            Record::new(key, value, usage, Some(&lifetime), slot)?
         };
+        if let Some(derived) = &mut self.derived {
+            record.set_slot(derived.add(hash, key, value));
+        }
         self.schedule.restore(hash, &lifetime);
         self.record_bytes += record.allocated_bytes();
         self.table.insert(hash, record);
@@ -182,6 +187,9 @@ impl Map {
         let wants_old = matches!(mode, PutMode::Put | PutMode::Replace);
         let Some(record) = self.table.at_mut(place) else { return Ok(None) };
         if fits && !wants_old {
+            if let (Some(derived), Some(slot)) = (&mut self.derived, record.slot()) {
+                derived.replace(slot, record.key(), record.value(), value);
+            }
             self.log.announce(cx, kind, record.key(), Some(value), Some(record.value()));
             record.value_mut().copy_from_slice(value);
             *record.usage_mut() = usage;
@@ -193,7 +201,11 @@ impl Map {
             self.counters.last_update_ms = cx.now.0;
             return Ok(None);
         }
-        let mut new = Record::new(record.key(), value, usage, (!lifetime.is_endless()).then_some(&lifetime))?;
+        let new_lifetime = (!lifetime.is_endless()).then_some(&lifetime);
+        let mut new = Record::new(record.key(), value, usage, new_lifetime, record.slot())?;
+        if let (Some(derived), Some(slot)) = (&mut self.derived, record.slot()) {
+            derived.replace(slot, record.key(), record.value(), value);
+        }
         self.schedule.place(hash, old_lifetime.as_ref(), &mut lifetime);
         new.set_lifetime(&lifetime);
         self.record_bytes += new.allocated_bytes();

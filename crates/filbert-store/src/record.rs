@@ -5,12 +5,13 @@
 //!
 //! | offset | bytes | what |
 //! |---|---|---|
-//! | 0 | 28 | [`Header`]: key length (bit 31: a lifetime follows), value length, version, created, updated, accessed, hits |
-//! | 28 | 0 or 40 | [`Lifetime`], unaligned, of entries that can expire |
+//! | 0 | 28 | [`Header`]: key length (bit 31: a lifetime follows; bit 30: a slot follows), value length, version, created, updated, accessed, hits |
+//! | 28 | 0 or 4 | slot, `u32`, of entries of maps that number theirs |
+//! | then | 0 or 40 | [`Lifetime`], unaligned, of entries that can expire |
 //! | then | key length | key |
 //! | then | value length | value |
 //!
-//! The lengths and the flag never change during a record's life, so the layout that was allocated can always be
+//! The lengths and the flags never change during a record's life, so the layout that was allocated can always be
 //! computed again, for reading, and for freeing it.
 #![allow(unsafe_code, reason = "a thin pointer to a header followed by bytes cannot be had otherwise")]
 
@@ -22,14 +23,16 @@ use std::slice;
 
 use crate::{Millis, StoreError};
 
-/// The longest key: 31 bits, as the header keeps a flag in the 32nd.
-pub(crate) const KEY_BYTES_MAX: usize = (1 << 31) - 1;
+/// The longest key: 30 bits, as the header keeps flags in the other two.
+pub(crate) const KEY_BYTES_MAX: usize = (1 << 30) - 1;
 /// The longest value.
 pub(crate) const VALUE_BYTES_MAX: usize = u32::MAX as usize;
 
 const LIFETIME_FLAG: u32 = 1 << 31;
+const SLOT_FLAG: u32 = 1 << 30;
 const HEADER_BYTES: usize = size_of::<Header>();
 const LIFETIME_BYTES: usize = size_of::<Lifetime>();
+const SLOT_BYTES: usize = size_of::<u32>();
 
 /// A point in time in 4 bytes: units of 250 ms since 2018-01-01 UTC, until the year 2052; saturates at both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +64,7 @@ pub(crate) struct Usage {
 
 #[repr(C)]
 struct Header {
-    key_len_and_flag: u32,
+    key_len_and_flags: u32,
     value_len: u32,
     usage: Usage,
 }
@@ -101,24 +104,31 @@ impl Record {
         value: &[u8],
         usage: Usage,
         lifetime: Option<&Lifetime>,
+        slot: Option<u32>,
     ) -> Result<Record, StoreError> {
         check_lengths(key, value)?;
+        let lifetime_flag = if lifetime.is_some() { LIFETIME_FLAG } else { 0 };
+        let slot_flag = if slot.is_some() { SLOT_FLAG } else { 0 };
         // The casts lose nothing: both lengths were just checked.
-        let flag = if lifetime.is_some() { LIFETIME_FLAG } else { 0 };
-        let header = Header { key_len_and_flag: key.len() as u32 | flag, value_len: value.len() as u32, usage };
+        let key_len_and_flags = key.len() as u32 | lifetime_flag | slot_flag;
+        let header = Header { key_len_and_flags, value_len: value.len() as u32, usage };
         let Ok(layout) = Layout::from_size_align(total_bytes(&header), align_of::<Header>()) else {
             return Err(StoreError::ValueTooLarge { bytes: value.len(), bytes_max: isize::MAX as usize });
         };
-        let key_offset = key_offset(&header);
+        let (lifetime_offset, key_offset) = (lifetime_offset(&header), key_offset(&header));
         // SAFETY: the layout's size is not zero, as it covers the header.
         let allocated = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(allocated) else { handle_alloc_error(layout) };
-        // SAFETY: `start` is aligned for a header, and the allocation is as long as header, lifetime (if flagged), key
-        // and value together, so each of these writes is within it; it is new, so it overlaps none of the sources.
+        // SAFETY: `start` is aligned for a header, and the allocation is as long as header, slot and lifetime (if
+        // flagged), key and value together, so each of these writes is within it; it is new, so it overlaps none of the
+        // sources. The slot comes right after the header, whose size is a multiple of 4.
         unsafe {
             start.cast::<Header>().write(header);
+            if let Some(slot) = slot {
+                start.add(HEADER_BYTES).cast::<u32>().write(slot);
+            }
             if let Some(lifetime) = lifetime {
-                start.add(HEADER_BYTES).cast::<Lifetime>().write_unaligned(*lifetime);
+                start.add(lifetime_offset).cast::<Lifetime>().write_unaligned(*lifetime);
             }
             ptr::copy_nonoverlapping(key.as_ptr(), start.add(key_offset).as_ptr(), key.len());
             ptr::copy_nonoverlapping(value.as_ptr(), start.add(key_offset + key.len()).as_ptr(), value.len());
@@ -173,7 +183,7 @@ impl Record {
     /// Whether the entry can expire at all.
     #[inline]
     pub(crate) fn has_lifetime(&self) -> bool {
-        self.header().key_len_and_flag & LIFETIME_FLAG != 0
+        self.header().key_len_and_flags & LIFETIME_FLAG != 0
     }
 
     #[inline]
@@ -181,8 +191,9 @@ impl Record {
         if !self.has_lifetime() {
             return None;
         }
+        let offset = lifetime_offset(self.header());
         // SAFETY: the flag says that `new` wrote a lifetime here; `read_unaligned` asks for no alignment.
-        Some(unsafe { self.start.add(HEADER_BYTES).cast::<Lifetime>().read_unaligned() })
+        Some(unsafe { self.start.add(offset).cast::<Lifetime>().read_unaligned() })
     }
 
     /// Changes the lifetime of a record that has one; answers whether it has.
@@ -190,9 +201,36 @@ impl Record {
         if !self.has_lifetime() {
             return false;
         }
+        let offset = lifetime_offset(self.header());
         // SAFETY: the flag says that the allocation has room for a lifetime here; `&mut self` means nobody reads it.
-        unsafe { self.start.add(HEADER_BYTES).cast::<Lifetime>().write_unaligned(*lifetime) };
+        unsafe { self.start.add(offset).cast::<Lifetime>().write_unaligned(*lifetime) };
         true
+    }
+
+    /// The number that the map gave to this entry, if it numbers its entries.
+    #[inline]
+    pub(crate) fn slot(&self) -> Option<u32> {
+        if self.header().key_len_and_flags & SLOT_FLAG == 0 {
+            return None;
+        }
+        // SAFETY: the flag says that `new` wrote a slot right after the header, where it is aligned.
+        Some(unsafe { self.start.add(HEADER_BYTES).cast::<u32>().read() })
+    }
+
+    /// Changes the slot of a record that has one; answers whether it has.
+    #[inline]
+    pub(crate) fn set_slot(&mut self, slot: u32) -> bool {
+        if self.header().key_len_and_flags & SLOT_FLAG == 0 {
+            return false;
+        }
+        // SAFETY: the flag says that there is room for a slot right after the header; `&mut self` means nobody reads it.
+        unsafe { self.start.add(HEADER_BYTES).cast::<u32>().write(slot) };
+        true
+    }
+
+    /// The same record with room for another slot, or without any.
+    pub(crate) fn with_slot(&self, slot: Option<u32>) -> Result<Record, StoreError> {
+        Record::new(self.key(), self.value(), *self.usage(), self.lifetime().as_ref(), slot)
     }
 
     /// Whether the entry's time is over.
@@ -210,7 +248,7 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         let bytes = total_bytes(self.header());
-        // SAFETY: lengths and flag are as they were in `new`, so this is the layout that was allocated there, once, and
+        // SAFETY: lengths and flags are as they were in `new`, so this is the layout that was allocated there, once, and
         // that was valid then.
         unsafe {
             dealloc(self.start.as_ptr(), Layout::from_size_align_unchecked(bytes, align_of::<Header>()));
@@ -237,12 +275,18 @@ pub(crate) fn check_lengths(key: &[u8], value: &[u8]) -> Result<(), StoreError> 
 
 #[inline]
 fn key_len(header: &Header) -> usize {
-    (header.key_len_and_flag & !LIFETIME_FLAG) as usize
+    (header.key_len_and_flags & !(LIFETIME_FLAG | SLOT_FLAG)) as usize
+}
+
+#[inline]
+fn lifetime_offset(header: &Header) -> usize {
+    if header.key_len_and_flags & SLOT_FLAG != 0 { HEADER_BYTES + SLOT_BYTES } else { HEADER_BYTES }
 }
 
 #[inline]
 fn key_offset(header: &Header) -> usize {
-    if header.key_len_and_flag & LIFETIME_FLAG != 0 { HEADER_BYTES + LIFETIME_BYTES } else { HEADER_BYTES }
+    let lifetime_bytes = if header.key_len_and_flags & LIFETIME_FLAG != 0 { LIFETIME_BYTES } else { 0 };
+    lifetime_offset(header) + lifetime_bytes
 }
 
 #[inline]
@@ -272,28 +316,32 @@ mod tests {
         scheduled: Millis(10),
     };
 
+    const EXTRAS: [(Option<&Lifetime>, Option<u32>); 4] =
+        [(None, None), (Some(&LIFETIME), None), (None, Some(7)), (Some(&LIFETIME), Some(u32::MAX))];
+
     #[test]
     fn a_record_gives_back_what_it_was_made_of() {
         for (key, value) in [("", ""), ("k", ""), ("", "v"), ("key", "value"), ("four", "more than a few bytes")] {
-            for lifetime in [None, Some(&LIFETIME)] {
-                let record = Record::new(key.as_bytes(), value.as_bytes(), usage(7), lifetime).unwrap();
+            for (lifetime, slot) in EXTRAS {
+                let record = Record::new(key.as_bytes(), value.as_bytes(), usage(7), lifetime, slot).unwrap();
                 assert_eq!(record.key(), key.as_bytes());
                 assert_eq!(record.value(), value.as_bytes());
                 assert_eq!(*record.usage(), usage(7));
                 assert_eq!(record.lifetime(), lifetime.copied());
                 assert_eq!(record.has_lifetime(), lifetime.is_some());
+                assert_eq!(record.slot(), slot);
             }
         }
     }
 
     #[test]
     fn a_value_is_overwritten_in_place_and_nothing_beside_it() {
-        for lifetime in [None, Some(&LIFETIME)] {
-            let mut record = Record::new(b"key", b"old", usage(1), lifetime).unwrap();
+        for (lifetime, slot) in EXTRAS {
+            let mut record = Record::new(b"key", b"old", usage(1), lifetime, slot).unwrap();
             record.value_mut().copy_from_slice(b"new");
             record.usage_mut().hits = 9;
             assert_eq!((record.key(), record.value()), (b"key".as_slice(), b"new".as_slice()));
-            assert_eq!(record.lifetime(), lifetime.copied());
+            assert_eq!((record.lifetime(), record.slot()), (lifetime.copied(), slot));
             assert_eq!(*record.usage(), Usage { hits: 9, ..usage(1) });
         }
     }
@@ -301,26 +349,41 @@ mod tests {
     #[test]
     fn a_lifetime_is_changed_only_where_there_is_one() {
         let other = Lifetime { ttl_ms: 99, ..LIFETIME };
-        let mut without = Record::new(b"odd", b"v", usage(1), None).unwrap();
+        let mut without = Record::new(b"odd", b"v", usage(1), None, None).unwrap();
         assert!(!without.set_lifetime(&other));
         assert_eq!(without.lifetime(), None);
-        let mut with = Record::new(b"odd", b"v", usage(1), Some(&LIFETIME)).unwrap();
+        let mut with = Record::new(b"odd", b"v", usage(1), Some(&LIFETIME), None).unwrap();
         assert!(with.set_lifetime(&other));
         assert_eq!(with.lifetime(), Some(other));
         assert_eq!((with.key(), with.value()), (b"odd".as_slice(), b"v".as_slice()));
     }
 
     #[test]
+    fn a_slot_is_changed_only_where_there_is_one() {
+        for lifetime in [None, Some(&LIFETIME)] {
+            let mut without = Record::new(b"odd", b"v", usage(1), lifetime, None).unwrap();
+            assert!(!without.set_slot(3));
+            let mut with = without.with_slot(Some(1)).unwrap();
+            assert!(with.set_slot(3));
+            let other = Lifetime { ttl_ms: 99, ..LIFETIME };
+            assert_eq!(with.set_lifetime(&other), lifetime.is_some());
+            assert_eq!((with.slot(), with.lifetime()), (Some(3), lifetime.map(|_| other)));
+            assert_eq!((with.key(), with.value()), (b"odd".as_slice(), b"v".as_slice()));
+            assert_eq!(with.with_slot(None).unwrap().slot(), None);
+        }
+    }
+
+    #[test]
     fn a_record_expires_at_its_earlier_deadline_and_not_before() {
-        let record = Record::new(b"k", b"v", usage(1), Some(&LIFETIME)).unwrap();
+        let record = Record::new(b"k", b"v", usage(1), Some(&LIFETIME), None).unwrap();
         assert!(!record.is_expired(Millis(19)));
         assert!(record.is_expired(Millis(20)));
-        assert!(!Record::new(b"k", b"v", usage(1), None).unwrap().is_expired(Millis::MAX));
+        assert!(!Record::new(b"k", b"v", usage(1), None, None).unwrap().is_expired(Millis::MAX));
     }
 
     #[test]
     fn records_move_between_threads() {
-        let record = Record::new(b"k", b"v", usage(1), None).unwrap();
+        let record = Record::new(b"k", b"v", usage(1), None, None).unwrap();
         let back = std::thread::spawn(move || record).join().unwrap();
         assert_eq!(back.value(), b"v");
     }

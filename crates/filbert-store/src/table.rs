@@ -84,6 +84,19 @@ impl<S: BuildHasher> Table<S> {
         hasher.finish()
     }
 
+    /// What makes the hash, apart from the table, for use while its records change.
+    pub(crate) fn hasher(&self) -> impl Fn(&[u8]) -> u64 + use<S>
+    where
+        S: Clone,
+    {
+        let hasher = self.hasher.clone();
+        move |key| {
+            let mut hasher = hasher.build_hasher();
+            hasher.write(key);
+            hasher.finish()
+        }
+    }
+
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -120,6 +133,19 @@ impl<S: BuildHasher> Table<S> {
     /// The first record with exactly this hash that `is_it` accepts.
     pub(crate) fn find_hash(&self, hash: u64, is_it: impl Fn(&Record) -> bool) -> Option<Place> {
         self.find_where(hash, |record| self.hash(record.key()) == hash && is_it(record))
+    }
+
+    /// The record in a slot of the map's numbering, whose key has this hash.
+    #[inline]
+    pub(crate) fn find_slot(&self, hash: u64, slot: u32) -> Option<&Record> {
+        self.at(self.find_where(hash, |record| record.slot() == Some(slot))?)
+    }
+
+    /// All records, in no particular order, but the same one for the same history. Each may be replaced by another of
+    /// the same key.
+    pub(crate) fn records_mut(&mut self) -> impl Iterator<Item = &mut Record> {
+        let in_segments = self.segments.iter_mut().flat_map(|segment| segment.records.iter_mut());
+        in_segments.chain(self.overflow.values_mut().flatten())
     }
 
     #[inline]

@@ -79,6 +79,9 @@ impl Map {
         let all = self.table.take_all();
         self.schedule.clear();
         self.record_bytes = 0;
+        if let Some(derived) = &mut self.derived {
+            derived.clear();
+        }
         let journal_kind = if kind == EventKind::EvictedAll { EventKind::Evicted } else { EventKind::Removed };
         for record in all {
             if self.locks.is_locked(record.key(), cx.now) {
@@ -101,10 +104,14 @@ impl Map {
         Reply::Count(live_count)
     }
 
-    fn put_back(&mut self, record: Record) {
+    fn put_back(&mut self, mut record: Record) {
         let hash = self.table.hash(record.key());
         if let Some(lifetime) = record.lifetime() {
             self.schedule.restore(hash, &lifetime);
+        }
+        if let Some(derived) = &mut self.derived {
+            let slot = derived.add(hash, record.key(), record.value());
+            record.set_slot(slot);
         }
         self.record_bytes += record.allocated_bytes();
         self.table.insert(hash, record);

@@ -71,7 +71,11 @@ pub struct MapStatistics {
     pub entries: usize,
     /// Bytes of records: keys, values, headers and the allocator's rounding.
     pub record_bytes: usize,
-    /// Bytes of everything: records, table, expiry, locks, journal.
+    /// Bytes of indexes, and of the numbering of entries that indexes and columns need.
+    pub index_bytes: usize,
+    /// Bytes of columns.
+    pub column_bytes: usize,
+    /// Bytes of everything: records, table, expiry, locks, journal, indexes, columns.
     pub bytes_owned: usize,
     /// Locked keys, leases that ended but are not yet freed included.
     pub locked_keys: usize,
@@ -92,6 +96,8 @@ impl MapStatistics {
         self.expirations += other.expirations;
         self.entries += other.entries;
         self.record_bytes += other.record_bytes;
+        self.index_bytes += other.index_bytes;
+        self.column_bytes += other.column_bytes;
         self.bytes_owned += other.bytes_owned;
         self.locked_keys += other.locked_keys;
         self.last_access_ms = self.last_access_ms.max(other.last_access_ms);

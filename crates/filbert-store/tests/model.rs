@@ -1,12 +1,13 @@
-//! Random commands against a plain model of what a map means, and iteration while the map changes.
+//! Random commands against a plain model of what a map means, with indexes and columns that come and go, and iteration while the map changes.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use common::{Store, event_text, text_of};
+use common::{Store, derived, event_text, text_of};
 use filbert_data::PartitionId;
 use filbert_store::*;
 use proptest::prelude::*;
@@ -19,6 +20,7 @@ enum Step {
     Get(Vec<u8>),
     Contains(Vec<u8>),
     Forward(i64),
+    Layout(u8),
 }
 
 #[derive(Clone, Debug)]
@@ -245,6 +247,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => key().prop_map(Step::Get),
         1 => key().prop_map(Step::Contains),
         2 => (0i64..1_200).prop_map(Step::Forward),
+        1 => (0u8..6).prop_map(Step::Layout),
     ]
 }
 
@@ -327,6 +330,7 @@ fn transcript(settings: &MapSettings, steps: &[Step]) -> Vec<String> {
             Step::Get(key) => lines.push(format!("{:?}", partition.get(map, key, now))),
             Step::Contains(key) => lines.push(partition.contains_key(map, key, now).to_string()),
             Step::Forward(ms) => now = now.plus(*ms),
+            Step::Layout(number) => partition.set_layout(map, derived::layout(*number).map(Arc::new)),
         }
         partition.fetch(map, Cursor::START, 5, now, &mut |key, value| lines.push(format!("{key:?} {value:?}")));
     }
@@ -343,6 +347,7 @@ proptest! {
     ) {
         let mut store = Store::new(settings.clone());
         let mut model = Model { settings, entries: BTreeMap::new(), locks: BTreeMap::new(), now: store.now.0 };
+        let mut layout = None;
         for (number, step) in steps.into_iter().enumerate() {
             model.settle();
             match step {
@@ -372,9 +377,17 @@ proptest! {
                     store.forward(ms);
                     model.now += ms;
                 }
+                Step::Layout(number) => {
+                    layout = derived::layout(number).map(Arc::new);
+                    store.partition.set_layout(store.map, layout.clone());
+                }
             }
             model.settle();
             check_content(&store, &model);
+            if let Some(layout) = &layout {
+                derived::check_indexes(&store, layout);
+                derived::check_columns(&store, layout);
+            }
         }
         // Twice, as expiry itself is journaled, and these events end later.
         for _ in 0..2 {

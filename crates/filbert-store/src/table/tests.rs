@@ -39,7 +39,7 @@ fn table(mask: u64) -> Table<Masked> {
 }
 
 fn record(key: u32, value: u32) -> Record {
-    Record::new(&key.to_be_bytes(), &value.to_be_bytes(), Usage::default(), None).unwrap()
+    Record::new(&key.to_be_bytes(), &value.to_be_bytes(), Usage::default(), None, None).unwrap()
 }
 
 fn put<S: BuildHasher>(table: &mut Table<S>, key: u32, value: u32) {

@@ -1,6 +1,8 @@
 //! A partition with one map, texts for bytes, and replies and events as lines of text.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub(crate) mod derived;
+
 use filbert_data::PartitionId;
 use filbert_store::*;
 use uuid::Uuid;

@@ -1,0 +1,160 @@
+//! Columns: fields of a map's entries kept apart from the records, so that a scan reads nothing else.
+//!
+//! ```text
+//! slot / 4,096 --> chunk (shared with scans, copied when written while shared)
+//! slot % 4,096 --> live bit; in each column: value, validity bit, broken bit
+//! ```
+//!
+//! A value that cannot be read as what its column holds never fails a write: it is marked as broken, and whoever reads
+//! the column sees that it must ask the record.
+
+mod bits;
+mod chunk;
+mod data;
+mod texts;
+
+use std::sync::Arc;
+
+use filbert_data::Value;
+
+use crate::layout::{ColumnId, ColumnLayout};
+
+use chunk::CHUNK_SLOTS;
+pub use chunk::{Chunk, ColumnRange, ColumnView};
+pub use data::ColumnType;
+
+/// The columns of one map in one partition at one instant. Writers go on, and do not change it.
+#[derive(Clone)]
+pub struct Columns {
+    ids: Arc<[ColumnId]>,
+    chunks: Vec<Arc<Chunk>>,
+}
+
+impl Columns {
+    /// The chunks, in order of slots. Some may hold no entry.
+    #[must_use]
+    pub fn chunks(&self) -> &[Arc<Chunk>] {
+        &self.chunks
+    }
+
+    /// Number of entries.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.live_count()).sum()
+    }
+
+    /// Where chunks have a column.
+    #[must_use]
+    pub fn position(&self, id: ColumnId) -> Option<usize> {
+        self.ids.iter().position(|known| *known == id)
+    }
+}
+
+/// The columns of one map in one partition.
+pub(crate) struct ColumnSet {
+    layouts: Vec<ColumnLayout>,
+    ids: Arc<[ColumnId]>,
+    chunks: Vec<Arc<Chunk>>,
+    bytes: usize,
+    /// Which columns of the row that is being written have been set.
+    is_set: Vec<bool>,
+}
+
+impl ColumnSet {
+    pub(crate) fn new(columns: &[ColumnLayout]) -> Self {
+        let ids = columns.iter().map(|column| column.id).collect();
+        ColumnSet { layouts: columns.to_vec(), ids, chunks: Vec::new(), bytes: 0, is_set: Vec::new() }
+    }
+
+    /// Whether these are the columns that are kept here.
+    pub(crate) fn are(&self, columns: &[ColumnLayout]) -> bool {
+        columns.iter().map(|column| column.id).eq(self.ids.iter().copied())
+    }
+
+    /// Begins to write the row of a slot; `None` if there are no columns.
+    #[inline]
+    pub(crate) fn begin(&mut self, slot: u32) -> Option<Row<'_>> {
+        if self.layouts.is_empty() {
+            return None;
+        }
+        let (number, at) = place_of(slot);
+        while self.chunks.len() <= number {
+            let chunk = Chunk::new(&self.layouts);
+            self.bytes += chunk.bytes();
+            self.chunks.push(Arc::new(chunk));
+        }
+        let ColumnSet { chunks, bytes, is_set, layouts, .. } = self;
+        let shared = chunks.get_mut(number)?;
+        is_set.clear();
+        is_set.resize(layouts.len(), false);
+        let bytes_before = shared.bytes();
+        let chunk = Arc::make_mut(shared);
+        chunk.begin(at);
+        Some(Row { chunk, at, is_set, bytes, bytes_before })
+    }
+
+    pub(crate) fn remove(&mut self, slot: u32) {
+        let (number, at) = place_of(slot);
+        let Some(shared) = self.chunks.get_mut(number).filter(|chunk| chunk.has_room(at)) else { return };
+        let before = shared.bytes();
+        if shared.live_count() == 1 && shared.is_live(at) {
+            // The last entry of the chunk: its memory is given back.
+            *shared = Arc::new(Chunk::new(&self.layouts));
+        } else {
+            Arc::make_mut(shared).remove(at);
+        }
+        self.bytes = self.bytes + shared.bytes() - before;
+        while self.chunks.last().is_some_and(|chunk| chunk.live_count() == 0) {
+            self.bytes -= self.chunks.pop().map_or(0, |chunk| chunk.bytes());
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.chunks = Vec::new();
+        self.bytes = 0;
+    }
+
+    pub(crate) fn snapshot(&self) -> Option<Columns> {
+        (!self.layouts.is_empty()).then(|| Columns { ids: self.ids.clone(), chunks: self.chunks.clone() })
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+fn place_of(slot: u32) -> (usize, usize) {
+    (slot as usize / CHUNK_SLOTS, slot as usize % CHUNK_SLOTS)
+}
+
+/// The values of one entry on their way into the columns.
+pub(crate) struct Row<'c> {
+    chunk: &'c mut Chunk,
+    at: usize,
+    is_set: &'c mut Vec<bool>,
+    bytes: &'c mut usize,
+    bytes_before: usize,
+}
+
+impl Row<'_> {
+    #[inline]
+    pub(crate) fn set(&mut self, column: usize, value: Value<'_>) {
+        self.chunk.set(column, self.at, Some(value));
+        if let Some(is_set) = self.is_set.get_mut(column) {
+            *is_set = true;
+        }
+    }
+
+    /// Ends the row: what was not set could not be read.
+    #[inline]
+    pub(crate) fn finish(self) {
+        let Row { chunk, at, is_set, bytes, bytes_before } = self;
+        for (column, _) in is_set.iter().enumerate().filter(|(_, is_set)| !**is_set) {
+            chunk.set(column, at, None);
+        }
+        *bytes = *bytes + chunk.bytes() - bytes_before;
+    }
+}
+
+#[cfg(test)]
+mod tests;
