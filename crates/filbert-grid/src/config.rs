@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use filbert_store::EvictionPolicy;
+use filbert_data::{FieldPath, FieldType};
+pub use filbert_store::IndexKind;
+use filbert_store::{ColumnType, EvictionPolicy};
 use uuid::Uuid;
 
 use crate::errors::GridError;
@@ -159,8 +161,11 @@ pub struct MapConfig {
     pub max_idle_seconds: u32,
     /// The ring of past changes that clients can read. Default: none.
     pub event_journal: Option<EventJournalConfig>,
-    /// Declared indexes; kept for queries.
+    /// Indexes, by which queries find entries. Default: none.
     pub indexes: Vec<IndexConfig>,
+    /// Fields kept as columns beside the entries, so that queries that look at all entries need not read them from each.
+    /// Default: none.
+    pub columns: Vec<ColumnConfig>,
     /// Near cache that clients were told to have here; kept for them.
     pub near_cache: Option<NearCacheConfig>,
     /// Whether the map's statistics are reported. They are counted in any case, since counting costs next to nothing.
@@ -186,6 +191,7 @@ impl Default for MapConfig {
             max_idle_seconds: 0,
             event_journal: None,
             indexes: Vec::new(),
+            columns: Vec::new(),
             near_cache: None,
             statistics_enabled: true,
             per_entry_stats_enabled: false,
@@ -211,6 +217,9 @@ impl MapConfig {
         }
         for index in &self.indexes {
             indexes::normalized(pattern, index.clone())?;
+        }
+        for column in &self.columns {
+            column.check(pattern)?;
         }
         if let Some(journal) = &self.event_journal
             && journal.capacity == 0
@@ -401,16 +410,31 @@ pub struct BitmapConfig {
     pub transformation: i32,
 }
 
-/// The kinds of indexes that Hazelcast's configuration knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum IndexKind {
-    /// By order.
-    #[default]
-    Sorted,
-    /// By equality.
-    Hash,
-    /// By equality, for few distinct values.
-    Bitmap,
+/// A column that a map keeps beside its entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnConfig {
+    /// The field that it holds.
+    pub field: FieldPath,
+    /// The type that values are converted to.
+    pub field_type: FieldType,
+}
+
+impl ColumnConfig {
+    /// Checks that there can be such a column.
+    pub(crate) fn check(&self, map: &str) -> Result<(), GridError> {
+        let invalid =
+            |text: &str| Err(GridError::IllegalArgument(format!("column {} of map {map:?}: {text}", self.field)));
+        if self.field.path.finds_many() {
+            return invalid("its path has an [any], expected one that finds a single value");
+        }
+        if ColumnType::of(&self.field_type).is_none() {
+            return invalid(&format!(
+                "there are no columns of type {}, expected a number, a text, a date or time, or a DECIMAL of up to 38 digits",
+                self.field_type
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// Near-cache settings that a client may be told to use, as configured.

@@ -105,6 +105,9 @@ pub enum GridError {
     /// Bytes of a key, value or schema cannot be read.
     #[error("{0}")]
     Serialization(String),
+    /// A query cannot be run to its end.
+    #[error("{0}")]
+    Query(String),
     /// Wrong credentials or cluster name.
     #[error("{0}")]
     Authentication(String),
@@ -268,6 +271,7 @@ impl GridError {
             GridError::SchemaConflict { .. } => ErrorKind::IllegalState,
             GridError::StaleSequence { .. } => ErrorKind::StaleSequence,
             GridError::Serialization(_) => ErrorKind::Serialization,
+            GridError::Query(_) => ErrorKind::Query,
             GridError::Authentication(_) => ErrorKind::Authentication,
             GridError::Internal(_) => ErrorKind::Internal,
         }

@@ -1,8 +1,8 @@
 //! The member: its identity, its maps, and what runs beside requests (expiry, the end of clients, the end of itself).
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use filbert_data::PartitionId;
 use filbert_store::{Change, JournalSettings, MapId, MapSettings, Millis, Partition, PartitionSettings};
@@ -19,10 +19,14 @@ use crate::invalidation::{Invalidation, InvalidationMetadata};
 use crate::map::Map;
 use crate::map_core::MapCore;
 use crate::objects::{MAP_SERVICE, Objects};
+use crate::query::QueryEngine;
 use crate::random::{SplitMix, UuidSource};
 use crate::schemas::Schemas;
 use crate::shared::{MapTable, Shared};
 use crate::statistics::GridStatistics;
+
+/// How often the sweep looks whether summaries of indexes must be made anew.
+const UPKEEP_INTERVAL_MS: i64 = 500;
 
 /// What a member takes from the world around it, so that tests can give it another one.
 #[derive(Clone)]
@@ -39,7 +43,8 @@ pub struct Grid {
     shared: Arc<Shared>,
     cluster_id: Uuid,
     objects: Objects,
-    schemas: Schemas,
+    schemas: Arc<Schemas>,
+    queries: OnceLock<Arc<dyn QueryEngine>>,
 }
 
 impl fmt::Debug for Grid {
@@ -66,7 +71,7 @@ impl Grid {
             })
             .collect();
         let objects = Objects::new(config.objects_max, config.listeners_max);
-        let schemas = Schemas::new(config.schemas_max, config.schema_fields_max);
+        let schemas = Arc::new(Schemas::new(config.schemas_max, config.schema_fields_max));
         let clients = Clients::new(config.client_statistics_bytes_max);
         let shared = Arc::new(Shared {
             clock: environment.clock,
@@ -75,6 +80,8 @@ impl Grid {
             maps: RwLock::new(MapTable::default()),
             making: Mutex::new(()),
             clients,
+            signature_seed: random.next_u64(),
+            next_upkeep_ms: AtomicI64::new(0),
             uuids: UuidSource::new(random),
             active: AtomicBool::new(true),
             memory_bytes: AtomicUsize::new(0),
@@ -84,7 +91,7 @@ impl Grid {
             on_due: RwLock::new(None),
             config,
         });
-        Ok(Arc::new(Grid { shared, cluster_id, objects, schemas }))
+        Ok(Arc::new(Grid { shared, cluster_id, objects, schemas, queries: OnceLock::new() }))
     }
 
     /// The name that clients must know.
@@ -124,8 +131,19 @@ impl Grid {
     }
 
     /// Compact schemas.
-    pub fn schemas(&self) -> &Schemas {
+    pub fn schemas(&self) -> &Arc<Schemas> {
         &self.schemas
+    }
+
+    /// The engine that answers queries, once the composition has brought one.
+    #[inline]
+    pub fn queries(&self) -> Option<&Arc<dyn QueryEngine>> {
+        self.queries.get()
+    }
+
+    /// Brings the engine that answers queries. The first one stays; whether this was it.
+    pub fn serve_queries(&self, engine: Arc<dyn QueryEngine>) -> bool {
+        self.queries.set(engine).is_ok()
     }
 
     /// Connected clients.
@@ -170,13 +188,16 @@ impl Grid {
             id
         };
         let settings = self.map_settings(&config);
+        let core = Arc::new(MapCore::new(id, name.to_owned(), config, self.schemas.clone()));
+        let layout = core.layouts.compiled();
         for cell in &self.shared.cells {
             let mut state = cell.lock();
             let before = state.partition.bytes();
             state.partition.create_map(id, settings.clone());
+            state.partition.set_layout(id, layout.clone());
             self.shared.account(before, state.partition.bytes());
         }
-        let core = Arc::new(MapCore::new(id, name.to_owned(), config));
+        self.shared.add_signatures(&core, &core.layouts.current());
         let mut maps = self.shared.maps.write();
         if core.evicts {
             maps.evicting.push(core.clone());
@@ -217,6 +238,7 @@ impl Grid {
             core
         };
         core.destroyed.store(true, Ordering::Release);
+        crate::layouts::note_destroyed();
         for (partition, cell) in self.shared.partitions() {
             let mut state = cell.lock();
             let before = state.partition.bytes();
@@ -234,6 +256,7 @@ impl Grid {
                 sequence: i64::try_from(sequence).unwrap_or(i64::MAX),
             });
         }
+        self.shared.clear_signatures(&core);
         let listeners = core.listeners.clear() + core.near_caches.clear();
         self.shared.listeners.fetch_sub(listeners, Ordering::AcqRel);
         self.objects.destroy(MAP_SERVICE, name, self.shared.member);
@@ -294,6 +317,11 @@ impl Grid {
         let evicting = shared.maps.read().evicting.clone();
         for map in evicting {
             eviction::make_room_by_sweep(shared, &map);
+        }
+        if shared.next_upkeep_ms.load(Ordering::Relaxed) <= now.0 {
+            shared.next_upkeep_ms.store(now.plus(UPKEEP_INTERVAL_MS).0, Ordering::Relaxed);
+            let maps: Vec<_> = shared.maps.read().by_id.values().cloned().collect();
+            maps.iter().for_each(|map| shared.renew_signatures(map));
         }
         let next = shared.cells.iter().map(Cell::due).min().unwrap_or(Millis::MAX);
         let earliest = now.plus(config.expiry_interval_ms_min);

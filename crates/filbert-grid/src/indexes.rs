@@ -1,46 +1,12 @@
-//! Indexes that were declared for a map, by its configuration or by clients: checked, named, and kept for the engine that
-//! will build them. Nothing is indexed here.
+//! Declarations of indexes, by configuration, clients and statements: checked, named, and their attributes understood.
 
-use parking_lot::RwLock;
+use filbert_data::FieldPath;
 
 use crate::config::{IndexConfig, IndexKind};
 use crate::errors::GridError;
 
 /// Attributes of one index, at most; the same as in Hazelcast.
 const ATTRIBUTES_MAX: usize = 255;
-
-/// The declared indexes of one map, in the order of their declaration.
-#[derive(Default)]
-pub(crate) struct Indexes(RwLock<Vec<IndexConfig>>);
-
-impl Indexes {
-    /// Those of the configuration, whose validation has refused what cannot be an index.
-    pub(crate) fn of_config(map: &str, declared: &[IndexConfig]) -> Self {
-        Indexes(RwLock::new(declared.iter().filter_map(|index| normalized(map, index.clone()).ok()).collect()))
-    }
-
-    pub(crate) fn list(&self) -> Vec<IndexConfig> {
-        self.0.read().clone()
-    }
-
-    /// Declares an index; one whose name is taken changes nothing, as clients declare theirs at each start.
-    pub(crate) fn add(&self, map: &str, index: IndexConfig, indexes_max: usize) -> Result<(), GridError> {
-        let index = normalized(map, index)?;
-        let mut indexes = self.0.write();
-        if indexes.iter().any(|known| known.name == index.name) {
-            return Ok(());
-        }
-        if indexes.len() >= indexes_max {
-            return Err(GridError::LimitReached {
-                what: "indexes of one map",
-                setting: "indexes_max",
-                limit: indexes_max,
-            });
-        }
-        indexes.push(index);
-        Ok(())
-    }
-}
 
 /// Checks a declaration and completes it: attributes without `this.` in front, and a name, made of the map's, the
 /// kind and the attributes if it has none.
@@ -66,9 +32,23 @@ pub(crate) fn normalized(map: &str, mut index: IndexConfig) -> Result<IndexConfi
     if index.kind == IndexKind::Bitmap && count > 1 {
         return invalid(format!("{count} attributes in a bitmap index, expected one"));
     }
+    fields_of(map, &index)?;
     let name = index.name.take().filter(|name| !name.is_empty());
     index.name = Some(name.unwrap_or_else(|| default_name(map, &index)));
     Ok(index)
+}
+
+/// The fields that a declaration's attributes name.
+pub(crate) fn fields_of(map: &str, index: &IndexConfig) -> Result<Vec<FieldPath>, GridError> {
+    let invalid = |text: String| GridError::IllegalArgument(format!("index of map {map:?}: {text}"));
+    let parsed = index.attributes.iter().map(|attribute| FieldPath::parse(attribute));
+    let fields: Vec<FieldPath> = parsed.collect::<Result<_, _>>().map_err(|error| invalid(error.to_string()))?;
+    // An entry is found by every combination of their items, of which there could be too many.
+    let many_count = fields.iter().filter(|field| field.path.finds_many()).count();
+    if many_count > 1 {
+        return Err(invalid(format!("{many_count} attributes with [any], expected one at most")));
+    }
+    Ok(fields)
 }
 
 /// The name that Hazelcast gives: `map_sorted_age_name`.
@@ -92,37 +72,24 @@ mod tests {
 
     #[test]
     fn an_index_without_a_name_gets_the_one_that_hazelcast_gives() {
-        let indexes = Indexes::default();
-        indexes.add("people", index(IndexKind::Sorted, &["this.age", "address.city"]), 10).unwrap();
-        let list = indexes.list();
-        assert_eq!(list[0].name.as_deref(), Some("people_sorted_age_address.city"));
-        assert_eq!(list[0].attributes, ["age", "address.city"]);
-    }
-
-    #[test]
-    fn declaring_an_index_again_changes_nothing() {
-        let indexes = Indexes::default();
-        for _ in 0..3 {
-            indexes.add("m", index(IndexKind::Hash, &["age"]), 1).unwrap();
-        }
-        assert_eq!(indexes.list().len(), 1);
-        assert!(matches!(
-            indexes.add("m", index(IndexKind::Hash, &["name"]), 1),
-            Err(GridError::LimitReached { limit: 1, .. })
-        ));
+        let index = normalized("people", index(IndexKind::Sorted, &["this.age", "address.city"])).unwrap();
+        assert_eq!(index.name.as_deref(), Some("people_sorted_age_address.city"));
+        assert_eq!(index.attributes, ["age", "address.city"]);
     }
 
     #[test]
     fn what_cannot_be_an_index_is_refused() {
-        let cases: [(&[&str], IndexKind, &str); 5] = [
+        let cases: [(&[&str], IndexKind, &str); 7] = [
             (&[], IndexKind::Sorted, "0 attributes, expected 1 to 255"),
             (&[""], IndexKind::Sorted, "attribute \"\", expected a path"),
             (&["a."], IndexKind::Hash, "attribute \"a.\", expected a path"),
             (&["a", "this.a"], IndexKind::Hash, "attribute \"a\" stands twice"),
+            (&["a[x]"], IndexKind::Hash, "neither a number nor `any`"),
+            (&["a[any]", "b[any]"], IndexKind::Hash, "2 attributes with [any], expected one at most"),
             (&["a", "b"], IndexKind::Bitmap, "2 attributes in a bitmap index, expected one"),
         ];
         for (attributes, kind, expected) in cases {
-            let error = Indexes::default().add("m", index(kind, attributes), 10).unwrap_err().to_string();
+            let error = normalized("m", index(kind, attributes)).unwrap_err().to_string();
             assert!(error.starts_with("index of map \"m\": ") && error.contains(expected), "{error}");
         }
     }

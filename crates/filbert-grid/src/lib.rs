@@ -33,7 +33,9 @@ mod eviction;
 mod grid;
 mod indexes;
 mod invalidation;
+mod layouts;
 mod listeners;
+mod lookups;
 mod map;
 mod map_core;
 mod objects;
@@ -41,19 +43,24 @@ mod patterns;
 mod random;
 mod schemas;
 mod shared;
+mod signatures;
 mod statistics;
 mod tap;
 mod waiters;
 
+pub mod query;
+
 pub use clients::{ClientConnection, ClientInfo, ClientView, Clients, ConnectionId};
 pub use clock::{Clock, SystemClock};
 pub use config::{
-    BitmapConfig, EventJournalConfig, EvictionConfig, GridConfig, InMemoryFormat, IndexConfig, IndexKind, MapConfig,
-    MapConfigs, MaxSizePolicy, NearCacheConfig, SIZE_UNLIMITED, eviction_policy_from_name, eviction_policy_name,
+    BitmapConfig, ColumnConfig, EventJournalConfig, EvictionConfig, GridConfig, InMemoryFormat, IndexConfig, IndexKind,
+    MapConfig, MapConfigs, MaxSizePolicy, NearCacheConfig, SIZE_UNLIMITED, eviction_policy_from_name,
+    eviction_policy_name,
 };
 pub use errors::{ErrorFacts, ErrorKind, GridError};
 pub use grid::{Environment, Grid};
 pub use invalidation::{Invalidation, InvalidationMetadata, InvalidationSink};
+pub use layouts::{ColumnInfo, IndexInfo, MapLayout, layout_changes};
 pub use listeners::{EntryEvent, EntrySink, EventKinds, ListenerId, ListenerSpec};
 pub use map::{JournalRead, Map, Refused};
 pub use objects::{MAP_SERVICE, ObjectEvent, ObjectEventKind, ObjectId, ObjectSink, Objects};
@@ -63,6 +70,7 @@ pub use waiters::ParkedReply;
 
 pub use filbert_data::{Blob, PartitionId};
 pub use filbert_store::{
-    Caller, Change, Cursor, EntryView, EventKind, EvictionPolicy, Expiry, JournalEvent, LockState, MapStatistics,
-    Metadata, Millis, OwnedChange, PutMode, Reply, Value,
+    Caller, Change, Chunk, ColumnId, ColumnRange, ColumnType, ColumnView, Columns, Cursor, EntryView, EventKind,
+    EvictionPolicy, Expiry, IndexId, IndexStatistics, JournalEvent, LockState, MapStatistics, Metadata, Millis,
+    OwnedChange, PartitionSet, Probe, PutMode, Reply, SlotSet, Value,
 };

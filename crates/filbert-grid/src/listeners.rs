@@ -9,6 +9,7 @@ use parking_lot::RwLock;
 use uuid::Uuid;
 
 use crate::ConnectionId;
+use crate::query::EntryFilter;
 
 /// Names a registration; clients get it to remove the listener again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,10 +73,13 @@ impl std::ops::BitOr for EventKinds {
 }
 
 /// What a listener wants to hear, and whose it is.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ListenerSpec {
     /// The one key of interest; `None` for all.
     pub key: Option<Blob>,
+    /// The entries of interest; `None` = all. An update that makes an entry one of them is told as [`EventKind::Added`], one
+    /// that makes it none of them any more as [`EventKind::Removed`].
+    pub filter: Option<Arc<dyn EntryFilter>>,
     /// Whether events carry values.
     pub include_value: bool,
     /// The kinds of interest.
@@ -108,6 +112,12 @@ pub struct EntryEvent<'a> {
 pub trait EntrySink: Send + Sync {
     /// Takes an event.
     fn deliver(&self, event: &EntryEvent<'_>);
+
+    /// Is told that a clear or an eviction of the whole map has come through a partition, for those who must know where it
+    /// stands between the partition's changes. The change of the whole map is an event of its own, at its end.
+    fn partition_emptied(&self, kind: EventKind, partition: PartitionId) {
+        let _ = (kind, partition);
+    }
 }
 
 impl<F: Fn(&EntryEvent<'_>) + Send + Sync> EntrySink for F {
@@ -166,23 +176,49 @@ impl Listeners {
         before - all.len()
     }
 
+    /// Tells everyone that a change of the whole map has come through a partition.
+    pub(crate) fn partition_emptied(&self, kind: EventKind, partition: PartitionId) {
+        for registered in self.all.read().iter() {
+            registered.sink.partition_emptied(kind, partition);
+        }
+    }
+
     /// Tells everyone who wants to hear of it; values are left out for those who did not ask for them.
     pub(crate) fn deliver(&self, event: &EntryEvent<'_>) {
-        let kinds = EventKinds::of(event.kind);
         for registered in self.all.read().iter() {
             let spec = &registered.spec;
             let of_key = match (&spec.key, event.key) {
                 (Some(wanted), Some(key)) => wanted.as_bytes() == key,
                 _ => true,
             };
-            if !of_key || !spec.kinds.intersects(kinds) {
+            if !of_key {
+                continue;
+            }
+            let filter = spec.filter.as_deref();
+            let Some(kind) = filter.map_or(Some(event.kind), |filter| kind_within(filter, event)) else { continue };
+            if !spec.kinds.intersects(EventKinds::of(kind)) {
                 continue;
             }
             if spec.include_value {
-                registered.sink.deliver(event);
+                registered.sink.deliver(&EntryEvent { kind, ..*event });
             } else {
-                registered.sink.deliver(&EntryEvent { value: None, old_value: None, ..*event });
+                registered.sink.deliver(&EntryEvent { kind, value: None, old_value: None, ..*event });
             }
         }
+    }
+}
+
+/// What an event is to someone who sees only the entries of a filter; `None` if it is nothing to them.
+fn kind_within(filter: &dyn EntryFilter, event: &EntryEvent<'_>) -> Option<EventKind> {
+    let Some(key) = event.key else { return Some(event.kind) };
+    let matches = |value: Option<&[u8]>| value.is_some_and(|value| filter.matches(key, value));
+    match (event.value, event.old_value) {
+        (Some(_), Some(_)) => match (matches(event.old_value), matches(event.value)) {
+            (true, true) => Some(event.kind),
+            (false, true) => Some(EventKind::Added),
+            (true, false) => Some(EventKind::Removed),
+            (false, false) => None,
+        },
+        (value, old_value) => matches(value.or(old_value)).then_some(event.kind),
     }
 }

@@ -12,7 +12,7 @@ use filbert_store::{
 use parking_lot::MutexGuard;
 
 use crate::cell::{Cell, CellState};
-use crate::config::{IndexConfig, MapConfig};
+use crate::config::MapConfig;
 use crate::errors::GridError;
 use crate::invalidation::InvalidationSink;
 use crate::listeners::{EntrySink, ListenerId, ListenerSpec};
@@ -176,6 +176,19 @@ impl Map {
     pub fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
         let now = self.shared.now();
         for cell in &self.shared.cells {
+            cell.lock().partition.for_each(self.core.id, now, visit);
+        }
+    }
+
+    /// Number of partitions.
+    pub fn partition_count(&self) -> u32 {
+        self.shared.config.partition_count
+    }
+
+    /// Visits key and value of every entry of one partition, at one instant. Does not count as reads.
+    pub fn scan_rows(&self, partition: PartitionId, visit: &mut dyn FnMut(&[u8], &[u8])) {
+        let now = self.shared.now();
+        if let Some(cell) = self.shared.cell(partition) {
             cell.lock().partition.for_each(self.core.id, now, visit);
         }
     }
@@ -381,13 +394,16 @@ impl Map {
             return Err(self.core.destroyed_error());
         }
         let mut affected = 0;
-        for cell in &shared.cells {
+        for (partition, cell) in shared.partitions() {
             let mut state = cell.lock();
             let command = Command { map: self.core.id, now: shared.now(), caller, change };
             affected += shared.apply(cell, &mut state, &self.core, &command, |reply| match reply {
                 Reply::Count(count) => count,
                 _ => 0,
             });
+            if self.core.listeners.any() {
+                self.core.listeners.partition_emptied(kind, partition);
+            }
         }
         if self.core.listeners.any() {
             shared.tell_whole_map(&self.core, kind, affected);
@@ -439,25 +455,15 @@ impl Map {
         Ok(id)
     }
 
-    /// Declares an index, for the engine that will build it; one whose name is taken changes nothing.
-    ///
-    /// # Errors
-    /// The declaration cannot be that of an index, or the map has as many as the settings allow.
-    pub fn add_index(&self, index: IndexConfig) -> Result<(), GridError> {
-        self.core.indexes.add(&self.core.name, index, self.shared.config.indexes_max)
-    }
-
-    /// The declared indexes, those of the configuration first.
-    pub fn indexes(&self) -> Vec<IndexConfig> {
-        self.core.indexes.list()
-    }
-
     /// Counters and sizes over all partitions.
     pub fn statistics(&self) -> MapStatistics {
         let mut sum = MapStatistics::default();
         for cell in &self.shared.cells {
             sum.add(&cell.lock().partition.statistics(self.core.id));
         }
+        let signature_bytes = self.core.layouts.signatures.bytes();
+        sum.index_bytes += signature_bytes;
+        sum.bytes_owned += signature_bytes;
         sum
     }
 }

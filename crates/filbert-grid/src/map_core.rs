@@ -1,15 +1,17 @@
 //! One map as the member keeps it: its settings, listeners and accounts, and what each change means for them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use filbert_data::SchemaSource;
 use filbert_store::{Caller, Change, Command, Event, EventKind, Expiry, MapId, Millis, Partition, PutMode, StoreError};
 
 use crate::cell::Cell;
 use crate::config::MapConfig;
 use crate::errors::GridError;
 use crate::eviction;
-use crate::indexes::Indexes;
 use crate::invalidation::InvalidationListeners;
+use crate::layouts::Layouts;
 use crate::listeners::Listeners;
 use crate::objects::MAP_SERVICE;
 use crate::shared::Shared;
@@ -22,7 +24,7 @@ pub(crate) struct MapCore {
     pub(crate) id: MapId,
     pub(crate) name: String,
     pub(crate) config: MapConfig,
-    pub(crate) indexes: Indexes,
+    pub(crate) layouts: Layouts,
     pub(crate) listeners: Listeners,
     pub(crate) near_caches: InvalidationListeners,
     /// Entries over all partitions; counted for maps that evict only.
@@ -36,9 +38,9 @@ pub(crate) struct MapCore {
 }
 
 impl MapCore {
-    pub(crate) fn new(id: MapId, name: String, config: MapConfig) -> Self {
+    pub(crate) fn new(id: MapId, name: String, config: MapConfig, schemas: Arc<dyn SchemaSource>) -> Self {
         let evicts = eviction::applies(&config);
-        let indexes = Indexes::of_config(&name, &config.indexes);
+        let layouts = Layouts::of_config(&name, &config, schemas);
         let counts_bytes = evicts && eviction::counts_bytes(config.eviction.max_size_policy);
         MapCore {
             id,
@@ -46,7 +48,7 @@ impl MapCore {
             config,
             evicts,
             counts_bytes,
-            indexes,
+            layouts,
             listeners: Listeners::default(),
             near_caches: InvalidationListeners::default(),
             entries: AtomicUsize::new(0),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use filbert_data::SchemaSource;
 use filbert_data::compact::{Schema, SchemaId};
 use parking_lot::RwLock;
 
@@ -67,5 +68,11 @@ impl Schemas {
     /// Whether there is no schema.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+impl SchemaSource for Schemas {
+    fn schema(&self, id: SchemaId) -> Option<Arc<Schema>> {
+        self.get(id)
     }
 }

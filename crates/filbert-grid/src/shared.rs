@@ -53,6 +53,10 @@ pub(crate) struct Shared {
     /// When the next sweep is announced for.
     pub(crate) next_sweep_ms: AtomicI64,
     pub(crate) on_due: RwLock<Option<DueCallback>>,
+    /// By which summaries of indexes spread their keys.
+    pub(crate) signature_seed: u64,
+    /// When the sweep looks after summaries of indexes again.
+    pub(crate) next_upkeep_ms: AtomicI64,
 }
 
 impl Shared {

@@ -13,7 +13,7 @@ use filbert_grid::{
 use uuid::Uuid;
 
 fn all() -> ListenerSpec {
-    ListenerSpec { key: None, include_value: true, kinds: EventKinds::ALL, connection: None }
+    ListenerSpec { key: None, filter: None, include_value: true, kinds: EventKinds::ALL, connection: None }
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn listeners_hear_what_they_asked_for() {
     let (everything, no_values, one_key, removals) =
         (Heard::default(), Heard::default(), Heard::default(), Heard::default());
     map.add_listener(all(), everything.sink()).unwrap();
-    map.add_listener(ListenerSpec { include_value: false, ..all() }, no_values.sink()).unwrap();
+    map.add_listener(ListenerSpec { filter: None, include_value: false, ..all() }, no_values.sink()).unwrap();
     map.add_listener(ListenerSpec { key: Some(Blob::from(key(2))), ..all() }, one_key.sink()).unwrap();
     map.add_listener(ListenerSpec { kinds: EventKinds::REMOVED, ..all() }, removals.sink()).unwrap();
     let me = caller(1, 1);

@@ -67,7 +67,8 @@ fn listeners_are_bounded_and_their_place_is_given_back() {
     let member = member_with(GridConfig { listeners_max: 1, ..GridConfig::default() });
     let map = member.grid.map("m").unwrap();
     let listen = || {
-        let spec = ListenerSpec { key: None, include_value: false, kinds: EventKinds::ALL, connection: None };
+        let spec =
+            ListenerSpec { key: None, filter: None, include_value: false, kinds: EventKinds::ALL, connection: None };
         map.add_listener(spec, Arc::new(|_: &EntryEvent<'_>| {}))
     };
     let id = listen().unwrap();
@@ -85,7 +86,8 @@ fn each_kind_of_event_reaches_those_who_asked_for_it_and_no_one_else() {
     let kinds = [1u32, 2, 4, 8, 16, 32, 64, 512];
     for kind in kinds {
         let heard = heard.clone();
-        let spec = ListenerSpec { key: None, include_value: false, kinds: EventKinds(kind), connection: None };
+        let spec =
+            ListenerSpec { key: None, filter: None, include_value: false, kinds: EventKinds(kind), connection: None };
         let sink = move |event: &EntryEvent<'_>| heard.lock().entry(kind).or_default().push(event.kind);
         map.add_listener(spec, Arc::new(sink)).unwrap();
     }
@@ -134,7 +136,7 @@ fn nothing_is_lost_or_stuck_when_eight_threads_write_under_listeners_that_come_a
     let heard = Arc::new(AtomicUsize::new(0));
     let sequences: Arc<Mutex<HashMap<u32, Vec<i64>>>> = Arc::default();
     let count = heard.clone();
-    let spec = ListenerSpec { key: None, include_value: true, kinds: EventKinds::ALL, connection: None };
+    let spec = ListenerSpec { key: None, filter: None, include_value: true, kinds: EventKinds::ALL, connection: None };
     let sink = move |event: &EntryEvent<'_>| {
         count.fetch_add(event.affected, Ordering::Relaxed);
     };

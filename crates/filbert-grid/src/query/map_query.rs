@@ -1,0 +1,103 @@
+//! Queries of the map API: predicates, pages, aggregators and projections over one map.
+
+use filbert_store::Caller;
+
+use filbert_data::criteria::IterationType;
+
+use crate::{GridError, PartitionId};
+
+/// A query of the map API. Predicates, aggregators and projections are blobs, as the clients serialize them.
+#[derive(Clone, Debug)]
+pub enum MapQuery<'a> {
+    /// The entries that a predicate finds.
+    Entries {
+        /// The predicate; `None` = all entries.
+        predicate: Option<&'a [u8]>,
+        /// The partitions to look at; `None` = all.
+        partitions: Option<Vec<PartitionId>>,
+    },
+    /// One page of them, in order.
+    Page(Paging<'a>),
+    /// One value made of them.
+    Aggregate {
+        /// The aggregator.
+        aggregator: &'a [u8],
+        /// Which entries; `None` = all.
+        predicate: Option<&'a [u8]>,
+    },
+    /// One value for each of them.
+    Project {
+        /// The projection.
+        projection: &'a [u8],
+        /// Which entries; `None` = all.
+        predicate: Option<&'a [u8]>,
+    },
+    /// Takes them out.
+    Remove {
+        /// The predicate.
+        predicate: &'a [u8],
+        /// Who asks.
+        caller: Caller,
+    },
+}
+
+/// The end of a page that was read before: its number, and its last entry's key and value.
+pub type PageEnd<'a> = (usize, Option<&'a [u8]>, Option<&'a [u8]>);
+
+/// A page of a query's entries.
+#[derive(Clone, Debug)]
+pub struct Paging<'a> {
+    /// Which entries; `None` = all.
+    pub predicate: Option<&'a [u8]>,
+    /// Only those of the partition of this key.
+    pub partition_key: Option<&'a [u8]>,
+    /// Entries of one page.
+    pub page_size: usize,
+    /// The page asked for, counted from 0.
+    pub page: usize,
+    /// What is asked for: it decides the order (keys by key, values by value, entries by key).
+    pub iteration: IterationType,
+    /// The ends of pages that were read before. They save sorting what came before.
+    pub anchors: Vec<PageEnd<'a>>,
+}
+
+/// A part of a query's result.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer<'a> {
+    /// An entry that was found: key and value.
+    Entry(&'a [u8], &'a [u8]),
+    /// What an aggregator or a projection made; `None` = null.
+    Value(Option<&'a [u8]>),
+    /// The last entry of a page up to the one asked for: page, key, value.
+    Anchor(usize, &'a [u8], &'a [u8]),
+    /// Entries that were taken out.
+    Removed(usize),
+}
+
+/// A query that is ready to run.
+pub trait PreparedQuery: Send {
+    /// Whether it takes microseconds, so that a network task may run it in place.
+    fn is_short(&self) -> bool;
+
+    /// Runs it and calls `answer` for each part of the result, maybe under a partition's lock: it must neither block nor
+    /// call back into the grid. An error of `answer` ends the query.
+    ///
+    /// # Errors
+    /// A value cannot be read as the query needs it, or `answer` says so.
+    fn run(&mut self, answer: &mut dyn FnMut(Answer<'_>) -> Result<(), GridError>) -> Result<(), GridError>;
+}
+
+/// Tells entries that are of interest from others.
+pub trait EntryFilter: Send + Sync {
+    /// Whether an entry is of interest. A value that cannot be read is not.
+    fn matches(&self, key: &[u8], value: &[u8]) -> bool;
+}
+
+/// Makes one value of an entry.
+pub trait EntryProjection: Send + Sync {
+    /// The value of an entry, as a blob; `None` = null.
+    ///
+    /// # Errors
+    /// The entry cannot be read as the projection needs it.
+    fn project(&self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>, GridError>;
+}

@@ -1,0 +1,103 @@
+//! What a door knows of who asks: the dialect, the user, and the settings that `SET` changes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use parking_lot::Mutex;
+
+/// Whose SQL a statement is. The meaning of statements is the same; names, types and catalogs differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// Hazelcast's: names keep their case, parameters are `?`.
+    #[default]
+    Hazelcast,
+    /// CrateDB's: names without quotes are in lower case, parameters are `?` or `$1`, `object['key']` looks into objects.
+    Crate,
+    /// PostgreSQL's: names without quotes are in lower case, parameters are `$1`.
+    Postgres,
+}
+
+/// Where a session stands between `BEGIN` and `COMMIT`.
+///
+/// Statements take effect one by one, also within a transaction; what there is, is the state that PostgreSQL's protocol reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TransactionState {
+    /// No transaction.
+    #[default]
+    Idle,
+    /// Between `BEGIN` and its end.
+    Open,
+    /// A statement failed in it; the others until its end are refused.
+    Failed,
+}
+
+/// One user's way of asking, kept by a door for a connection or made for a request.
+#[derive(Debug)]
+pub struct Session {
+    dialect: Dialect,
+    user: String,
+    transaction: AtomicU8,
+    /// By name in lower case.
+    settings: Mutex<BTreeMap<String, String>>,
+}
+
+impl Session {
+    /// A session without settings of its own.
+    pub fn new(dialect: Dialect, user: impl Into<String>) -> Session {
+        let (transaction, settings) = Default::default();
+        Session { dialect, user: user.into(), transaction, settings }
+    }
+
+    /// Whose SQL it speaks.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Who it is.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// A setting, if it was set. Names have no case.
+    pub fn setting(&self, name: &str) -> Option<String> {
+        self.settings.lock().get(&name.to_ascii_lowercase()).cloned()
+    }
+
+    /// Sets a setting; `None` = back to what it is by default.
+    pub fn set(&self, name: &str, value: Option<String>) {
+        let name = name.to_ascii_lowercase();
+        let mut settings = self.settings.lock();
+        match value {
+            Some(value) => settings.insert(name, value),
+            None => settings.remove(&name),
+        };
+    }
+
+    /// Sets everything back to what it is by default.
+    pub fn reset(&self) {
+        self.settings.lock().clear();
+    }
+
+    /// The schema in which names without one are made and looked for first: the first of `search_path`.
+    pub fn schema(&self) -> Option<String> {
+        let path = self.setting("search_path")?;
+        let first =
+            path.split(',').map(|name| name.trim().trim_matches('"')).find(|name| !name.is_empty() && *name != "$user");
+        first.map(str::to_owned)
+    }
+
+    /// Where it stands.
+    pub fn transaction(&self) -> TransactionState {
+        match self.transaction.load(Ordering::Acquire) {
+            1 => TransactionState::Open,
+            2 => TransactionState::Failed,
+            _ => TransactionState::Idle,
+        }
+    }
+
+    /// Says where it stands.
+    pub fn set_transaction(&self, state: TransactionState) {
+        self.transaction.store(state as u8, Ordering::Release);
+    }
+}
