@@ -1,0 +1,189 @@
+//! Statements and the mappings they make.
+
+use std::sync::Arc;
+
+use filbert_data::compact::{Schema, SchemaId};
+use filbert_data::{Json, SchemaSource, ToBlob};
+
+use super::*;
+use crate::dialect::{CreateMapping, Limits, Parsed, parse};
+
+struct NoSchemas;
+
+impl SchemaSource for NoSchemas {
+    fn schema(&self, _: SchemaId) -> Option<Arc<Schema>> {
+        None
+    }
+}
+
+fn statement(text: &str) -> CreateMapping {
+    match parse(text, &Limits::default()).unwrap().parsed {
+        Parsed::CreateMapping(mapping) => mapping,
+        other => panic!("{text} is {other:?}"),
+    }
+}
+
+fn columns(mapping: &Mapping) -> String {
+    let column = |column: &MappingColumn| {
+        let hidden = if column.hidden { " hidden" } else { "" };
+        format!("{} {} {}{hidden}", column.name, column.field_type, ddl::external_name(column))
+    };
+    mapping.columns.iter().map(column).collect::<Vec<_>>().join(", ")
+}
+
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    let mapping = Mapping::of(&statement(text)).unwrap();
+    assert_eq!(columns(&mapping), expected, "{text}");
+    // The statement that is made of a mapping makes the same mapping.
+    let again = Mapping::of(&statement(&ddl(&mapping))).unwrap();
+    assert_eq!(again, mapping, "{}", ddl(&mapping));
+}
+
+#[track_caller]
+fn refused(text: &str, expected: &str) {
+    let error = Mapping::of(&statement(text)).unwrap_err();
+    assert!(error.message.contains(expected), "{text}: {}", error.message);
+}
+
+#[test]
+fn columns_follow_formats_and_declarations() {
+    for (text, expected) in [
+        (
+            "CREATE MAPPING m TYPE IMap OPTIONS ('keyFormat'='int', 'valueFormat'='varchar')",
+            "__key INTEGER __key, this VARCHAR this",
+        ),
+        (
+            "CREATE MAPPING m (this VARCHAR, id INT EXTERNAL NAME __key) TYPE imap OPTIONS ('keyFormat'='integer', 'valueFormat'='varchar')",
+            "id INTEGER __key, __key INTEGER __key hidden, this VARCHAR this",
+        ),
+        (
+            "CREATE MAPPING m (__key BIGINT, name VARCHAR, age INT EXTERNAL NAME \"this.years\") TYPE IMap OPTIONS ('keyFormat'='bigint', 'valueFormat'='json-flat')",
+            "__key BIGINT __key, name VARCHAR this.name, age INTEGER this.years, this JSON this hidden",
+        ),
+        (
+            "CREATE MAPPING m (__key INT, this JSON, city VARCHAR EXTERNAL NAME this.address.city) TYPE IMap OPTIONS ('keyFormat'='int', 'valueFormat'='json')",
+            "__key INTEGER __key, this JSON this, city VARCHAR this.address.city",
+        ),
+        (
+            "CREATE MAPPING m (id INT EXTERNAL NAME \"__key.id\", \"a.b\" VARCHAR) TYPE IMap OPTIONS ('keyFormat'='compact', 'keyCompactTypeName'='k', 'valueFormat'='portable', 'valuePortableFactoryId'='1', 'valuePortableClassId'='2')",
+            "id INTEGER __key.id, __key OBJECT __key hidden, a.b VARCHAR this.a.b, this OBJECT this hidden",
+        ),
+        (
+            "CREATE MAPPING m (__key UUID, a INT, b BIGINT[], c VARCHAR EXTERNAL NAME this.d) TYPE IMap OPTIONS ('keyFormat'='java', 'keyJavaClass'='java.util.UUID', 'valueFormat'='ids', 'valueFactoryId'='-3', 'valueClassId'='4', 'columnar'='true')",
+            "__key UUID __key, a INTEGER this.a, b BIGINT[] this.b, c VARCHAR this.d, this OBJECT this hidden",
+        ),
+        (
+            "CREATE MAPPING m TYPE IMap OPTIONS ('keyFormat'='java', 'keyJavaClass'='java.lang.Long', 'valueFormat'='java', 'valueJavaClass'='com.example.Person')",
+            "__key BIGINT __key, this OBJECT this",
+        ),
+    ] {
+        if text.contains("a.b") {
+            // A dot in a name of its own is no step; the statement made of it cannot say so.
+            assert_eq!(columns(&Mapping::of(&statement(text)).unwrap()), expected);
+        } else {
+            check(text, expected);
+        }
+    }
+    let mapping = Mapping::of(&statement(
+        "CREATE MAPPING m (__key INT, a INT, c VARCHAR EXTERNAL NAME this.d) TYPE IMap OPTIONS ('keyFormat'='int', 'valueFormat'='ids', 'valueFactoryId'='1', 'valueClassId'='4', 'columnar'='true')",
+    ))
+    .unwrap();
+    let EntryFormat::Ids(layout) = &mapping.value_format else { panic!("{mapping:?}") };
+    assert_eq!(layout.fields.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["a", "d"]);
+    assert!(mapping.columnar);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let with = |columns: &str, options: &str| format!("CREATE MAPPING m {columns} TYPE IMap OPTIONS ({options})");
+    for (columns, options, expected) in [
+        ("", "'valueFormat'='int'", "Missing 'keyFormat' option"),
+        ("", "'keyFormat'='int'", "Missing 'valueFormat' option"),
+        ("", "'keyFormat'='int', 'valueFormat'='nonsense'", "Unsupported serialization format: nonsense"),
+        ("", "'keyFormat'='int', 'valueFormat'='avro'", "avro is not served"),
+        ("", "'keyFormat'='int', 'valueFormat'='java'", "Missing 'valueJavaClass' option"),
+        ("", "'keyFormat'='int', 'valueFormat'='compact'", "Missing 'valueCompactTypeName' option"),
+        ("", "'keyFormat'='int', 'valueFormat'='portable'", "'valuePortableClassId' option"),
+        ("", "'keyFormat'='int', 'valueFormat'='json-flat'", "Column list is required for JSON format"),
+        (
+            "",
+            "'keyFormat'='int', 'valueFormat'='compact', 'valueCompactTypeName'='t'",
+            "Column list is required for Compact",
+        ),
+        (
+            "(__key VARCHAR, this INT)",
+            "'keyFormat'='int', 'valueFormat'='int'",
+            "Mismatch between declared and resolved type",
+        ),
+        ("(__key INT, this INT, a INT)", "'keyFormat'='int', 'valueFormat'='int'", "cannot be in the 'this' field"),
+        ("(__key INT, this JSON)", "'keyFormat'='int', 'valueFormat'='json-flat'", "Cannot use the 'this' field"),
+        ("(__key INT EXTERNAL NAME this)", "'keyFormat'='int', 'valueFormat'='int'", "Cannot rename field: '__key'"),
+        (
+            "(a INT EXTERNAL NAME this.x, b INT EXTERNAL NAME this.x)",
+            "'keyFormat'='int', 'valueFormat'='json-flat'",
+            "Duplicate external name: x",
+        ),
+        ("(a INT)", "'keyFormat'='int', 'valueFormat'='json-flat', 'columnar'='maybe'", "expected 'true' or 'false'"),
+        (
+            "(a INT)",
+            "'keyFormat'='int', 'valueFormat'='ids', 'valueFactoryId'='x', 'valueClassId'='1'",
+            "expected a whole number",
+        ),
+    ] {
+        refused(&with(columns, options), expected);
+    }
+    refused("CREATE MAPPING m TYPE Kafka", "Unknown connector type: Kafka");
+}
+
+#[test]
+fn a_stored_entry_suggests_a_mapping() {
+    let infer = |key: &[u8], value: &[u8]| super::infer("m", key, value, &NoSchemas).unwrap();
+    let text = "x".to_blob().unwrap();
+    let json = Json("{}".into()).to_blob().unwrap();
+    let number = 7_i32.to_blob().unwrap();
+    assert_eq!(columns(&infer(&number, &text)), "__key INTEGER __key, this VARCHAR this");
+    let mapping = infer(&text, &json);
+    assert_eq!(columns(&mapping), "__key VARCHAR __key, this JSON this");
+    assert_eq!(Mapping::of(&statement(&ddl(&mapping))).unwrap(), mapping);
+}
+
+#[test]
+fn the_catalog_knows_what_is_there() {
+    let catalog = Catalog::new(3);
+    let mapping = |name: &str, external: &str| {
+        Mapping::of(&statement(&format!(
+            "CREATE MAPPING {name} EXTERNAL NAME {external} TYPE IMap OPTIONS ('keyFormat'='int', 'valueFormat'='int')"
+        )))
+        .unwrap()
+    };
+    let version = catalog.version();
+    assert!(catalog.put_mapping(mapping("orders", "o"), false, false).unwrap());
+    assert!(catalog.version() > version);
+    assert!(!catalog.put_mapping(mapping("orders", "p"), false, true).unwrap());
+    assert!(
+        catalog
+            .put_mapping(mapping("orders", "p"), false, false)
+            .unwrap_err()
+            .message
+            .contains("already exists: orders")
+    );
+    assert!(catalog.put_mapping(mapping("orders", "p"), true, false).unwrap());
+    assert_eq!(catalog.mapping("orders").unwrap().external_name, "p");
+    assert_eq!(catalog.mapping_of_map("p").unwrap().name, "orders");
+    assert!(catalog.mapping_of_map("orders").is_none());
+    let view = View { name: "v".into(), query: "SELECT 1".into(), columns: Vec::new() };
+    assert!(catalog.put_view(view.clone(), false, false).unwrap());
+    assert!(catalog.put_mapping(mapping("v", "v"), true, false).is_err());
+    assert!(catalog.put_mapping(mapping("third", "v"), false, false).unwrap());
+    assert!(catalog.put_mapping(mapping("fourth", "v"), false, false).unwrap_err().message.contains("no more"));
+    assert_eq!(catalog.nearest("odrers").as_deref(), Some("orders"));
+    assert_eq!(catalog.nearest("ORDERS").as_deref(), Some("orders"));
+    assert_eq!(catalog.nearest("nothing like it"), None);
+    let error = catalog.drop_mapping("order", false).unwrap_err().message;
+    assert_eq!(error, "Mapping does not exist: order, did you mean 'orders'?");
+    assert!(catalog.drop_mapping("order", true).unwrap().is_none());
+    assert!(catalog.drop_mapping("orders", false).unwrap().is_some());
+    assert!(catalog.drop_view("v", false).unwrap());
+    assert!(catalog.drop_view("v", false).is_err());
+}

@@ -1,0 +1,38 @@
+//! Settings of the query engine.
+
+/// Settings of the query engine. Sizes are in bytes, times in milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryConfig {
+    /// Threads that queries run on; also the parts into which a scan is divided.
+    pub threads: usize,
+    /// Memory that one query may use for what it has to hold (join tables, groups, sorting). Sorting and grouping go to disk
+    /// beyond it, a join fails.
+    pub query_memory_bytes_max: usize,
+    /// Memory that all queries may use together.
+    pub queries_memory_bytes_max: usize,
+    /// Plans that are kept by their statements' texts.
+    pub plans_max: usize,
+    /// Length of a statement.
+    pub statement_bytes_max: usize,
+    /// Values that a statement may take.
+    pub parameters_max: usize,
+    /// How long a statement may run that says nothing about it; `None` = for ever.
+    pub timeout_ms: Option<u64>,
+    /// Mappings and views together.
+    pub catalog_entries_max: usize,
+}
+
+impl Default for QueryConfig {
+    fn default() -> Self {
+        QueryConfig {
+            threads: std::thread::available_parallelism().map_or(2, std::num::NonZeroUsize::get),
+            query_memory_bytes_max: 1 << 30,
+            queries_memory_bytes_max: 2 << 30,
+            plans_max: 1_000,
+            statement_bytes_max: 10 << 20,
+            parameters_max: 10_000,
+            timeout_ms: None,
+            catalog_entries_max: 10_000,
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Results as doors read them: batches of a running plan, cut into pages.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use datafusion::arrow::compute::cast;
+use datafusion::physical_plan::SendableRecordBatchStream;
+use filbert_data::FieldType;
+use filbert_grid::query::{ColumnMeta, Cursor, Page, PageReply, SqlError, SqlErrorCode, arrow_type};
+use futures::StreamExt;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::error::of_datafusion;
+use crate::threads::Threads;
+
+/// What ends a statement early.
+#[derive(Clone)]
+pub(crate) struct Limits {
+    cancelled: Arc<(AtomicBool, Notify)>,
+    deadline: Option<(Instant, Duration)>,
+}
+
+impl Limits {
+    pub(crate) fn new(timeout: Option<Duration>) -> Self {
+        let deadline = timeout.and_then(|timeout| Some((Instant::now().checked_add(timeout)?, timeout)));
+        Limits { cancelled: Arc::default(), deadline }
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.cancelled.0.store(true, Ordering::Release);
+        self.cancelled.1.notify_waiters();
+        self.cancelled.1.notify_one();
+    }
+
+    /// Runs something until it is done, cancelled, or out of time.
+    pub(crate) async fn run<T>(&self, work: impl Future<Output = Result<T, SqlError>>) -> Result<T, SqlError> {
+        let cancelled = async {
+            if !self.cancelled.0.load(Ordering::Acquire) {
+                self.cancelled.1.notified().await;
+            }
+        };
+        let late = async {
+            match self.deadline {
+                Some((deadline, timeout)) => {
+                    tokio::time::sleep_until(deadline).await;
+                    timeout
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = cancelled => Err(SqlError::new(SqlErrorCode::Cancelled, "the statement was cancelled by the user").with_sqlstate("57014")),
+            timeout = late => Err(timed_out(timeout)),
+            done = work => done,
+        }
+    }
+}
+
+/// The error for a task that did not come to its end.
+pub(crate) fn ended_early(error: tokio::task::JoinError) -> SqlError {
+    SqlError::new(SqlErrorCode::Generic, format!("a part of a query ended early: {error}"))
+}
+
+fn timed_out(timeout: Duration) -> SqlError {
+    let text = format!("the statement did not end within its timeout of {} ms", timeout.as_millis());
+    SqlError::new(SqlErrorCode::Timeout, text).with_sqlstate("57014")
+}
+
+/// The columns in the Arrow types that doors know: some functions count in types without a sign.
+pub(crate) fn as_promised(batch: RecordBatch, columns: &[ColumnMeta]) -> Result<RecordBatch, SqlError> {
+    let is_known = |(array, column): (&ArrayRef, &ColumnMeta)| match (array.data_type(), &column.field_type) {
+        (DataType::Utf8 | DataType::LargeUtf8, FieldType::Varchar | FieldType::Char | FieldType::Json) => true,
+        (DataType::Binary | DataType::LargeBinary, FieldType::Object) => true,
+        (DataType::Decimal128(..) | DataType::Decimal256(..), FieldType::Decimal(_)) => true,
+        (found, field_type) => *found == arrow_type(field_type),
+    };
+    if batch.columns().iter().zip(columns).all(is_known) {
+        return Ok(batch);
+    }
+    let mut arrays = Vec::with_capacity(batch.num_columns());
+    let mut fields = Vec::with_capacity(batch.num_columns());
+    for ((array, column), field) in batch.columns().iter().zip(columns).zip(batch.schema().fields()) {
+        let array = if is_known((array, column)) {
+            array.clone()
+        } else {
+            cast(array, &arrow_type(&column.field_type)).map_err(|error| of_datafusion(&error.into()))?
+        };
+        fields.push(Field::new(field.name(), array.data_type().clone(), true));
+        arrays.push(array);
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(|error| of_datafusion(&error.into()))
+}
+
+/// Rows that are all there.
+pub(crate) struct ReadyRows {
+    columns: Arc<[ColumnMeta]>,
+    rows: RecordBatch,
+    next: usize,
+}
+
+impl ReadyRows {
+    pub(crate) fn new(columns: Arc<[ColumnMeta]>, rows: RecordBatch) -> Self {
+        ReadyRows { columns, rows, next: 0 }
+    }
+
+    fn cut(&mut self, rows_max: usize) -> Page {
+        let count = (self.rows.num_rows() - self.next).min(rows_max.max(1));
+        let rows = self.rows.slice(self.next, count);
+        self.next += count;
+        Page { rows, last: self.next >= self.rows.num_rows() }
+    }
+}
+
+impl Cursor for ReadyRows {
+    fn columns(&self) -> &Arc<[ColumnMeta]> {
+        &self.columns
+    }
+
+    fn page_now(&mut self, rows_max: usize) -> Option<Result<Page, SqlError>> {
+        Some(Ok(self.cut(rows_max)))
+    }
+
+    fn page(mut self: Box<Self>, rows_max: usize, reply: PageReply) {
+        let page = self.cut(rows_max);
+        reply(self, Ok(page));
+    }
+}
+
+/// Rows that a plan makes while they are read.
+pub(crate) struct RunningRows {
+    columns: Arc<[ColumnMeta]>,
+    stream: SendableRecordBatchStream,
+    /// Rows that were made and not yet read; never empty.
+    ready: Option<RecordBatch>,
+    ended: bool,
+    infinite: bool,
+    limits: Limits,
+    threads: Threads,
+}
+
+impl RunningRows {
+    pub(crate) fn new(
+        columns: Arc<[ColumnMeta]>,
+        stream: SendableRecordBatchStream,
+        infinite: bool,
+        limits: Limits,
+        threads: Threads,
+    ) -> Self {
+        RunningRows { columns, stream, ready: None, ended: false, infinite, limits, threads }
+    }
+
+    /// Rows of what is ready; `None` if there are none and more may come.
+    fn cut(&mut self, rows_max: usize) -> Option<Page> {
+        let Some(ready) = self.ready.take() else {
+            return self.ended.then(|| Page { rows: RecordBatch::new_empty(self.stream.schema()), last: true });
+        };
+        let count = ready.num_rows().min(rows_max.max(1));
+        let rows = ready.slice(0, count);
+        if count < ready.num_rows() {
+            self.ready = Some(ready.slice(count, ready.num_rows() - count));
+        }
+        Some(Page { rows, last: self.ended && self.ready.is_none() })
+    }
+
+    /// Waits for the next rows that are not none.
+    async fn fill(&mut self) -> Result<(), SqlError> {
+        while self.ready.is_none() && !self.ended {
+            match self.stream.next().await {
+                Some(Ok(batch)) if batch.num_rows() > 0 => self.ready = Some(as_promised(batch, &self.columns)?),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    self.ended = true;
+                    return Err(of_datafusion(&error));
+                }
+                None => self.ended = true,
+            }
+        }
+        Ok(())
+    }
+
+    async fn next_page(&mut self, rows_max: usize) -> Result<Page, SqlError> {
+        self.fill().await?;
+        let mut page = self.cut(rows_max);
+        // Whether a page is the last shows only when the next one was looked for; rows without end are not held back for
+        // that.
+        if self.ready.is_none() && !self.ended && !self.infinite {
+            self.fill().await?;
+            if let Some(page) = &mut page {
+                page.last = self.ended && self.ready.is_none();
+            }
+        }
+        Ok(page.unwrap_or_else(|| Page { rows: RecordBatch::new_empty(self.stream.schema()), last: true }))
+    }
+}
+
+impl Cursor for RunningRows {
+    fn columns(&self) -> &Arc<[ColumnMeta]> {
+        &self.columns
+    }
+
+    fn is_infinite(&self) -> bool {
+        self.infinite
+    }
+
+    fn page_now(&mut self, rows_max: usize) -> Option<Result<Page, SqlError>> {
+        // The last rows that are ready wait for the next batch, which tells whether they are the last.
+        let plenty = self.ready.as_ref().is_some_and(|ready| ready.num_rows() > rows_max);
+        if plenty || self.ended { self.cut(rows_max).map(Ok) } else { None }
+    }
+
+    fn page(self: Box<Self>, rows_max: usize, reply: PageReply) {
+        let (threads, limits) = (self.threads.clone(), self.limits.clone());
+        let (columns, schema) = (self.columns.clone(), self.stream.schema());
+        // Operators may compute long before they look up: who waits for the page must not wait for that.
+        threads.spawn(async move {
+            let running = tokio::spawn(async move {
+                let mut this = self;
+                let page = this.next_page(rows_max).await;
+                (this, page)
+            });
+            let abort = running.abort_handle();
+            let done = limits.run(async { running.await.map_err(ended_early) }).await;
+            abort.abort();
+            match done {
+                Ok((this, page)) => reply(this, page),
+                Err(error) => reply(Box::new(ReadyRows::new(columns, RecordBatch::new_empty(schema))), Err(error)),
+            }
+        });
+    }
+}

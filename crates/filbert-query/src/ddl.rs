@@ -1,0 +1,191 @@
+//! Statements about the catalog: mappings, views and indexes come and go; `SHOW` tells which are there.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use datafusion::sql::sqlparser::ast::Query;
+use filbert_data::FieldPath;
+use filbert_grid::query::{SqlError, SqlErrorCode};
+use filbert_grid::{BitmapConfig, ColumnConfig, IndexConfig, IndexKind};
+
+use crate::catalog::{self, EntryFormat, Mapping, View};
+use crate::dialect::{CreateIndex, CreateMapping, IndexType, Parsed, ShowWhat};
+use crate::engine::{Inner, text_rows};
+use crate::error::parsing_error;
+use crate::plan::planner::plan_query;
+use crate::tables::{Tables, sample};
+
+/// Runs a statement about the catalog.
+pub(crate) async fn run(engine: &Inner, parsed: &Parsed) -> Result<(), SqlError> {
+    let tables = &engine.tables;
+    match parsed {
+        Parsed::CreateMapping(statement) => create_mapping(tables, statement),
+        Parsed::DropMapping { name, if_exists } => drop_mapping(tables, name, *if_exists),
+        Parsed::CreateIndex(statement) => create_index(tables, statement),
+        Parsed::DropIndex { name, map, if_exists } => drop_index(tables, name, map, *if_exists),
+        Parsed::CreateView { name, or_replace, if_not_exists, query_text, query } => {
+            create_view(engine, name, *or_replace, *if_not_exists, query_text, query).await
+        }
+        Parsed::DropView { name, if_exists } => tables.catalog().drop_view(name, *if_exists).map(|_| ()),
+        _ => Err(parsing_error("a statement about the catalog is expected")),
+    }
+}
+
+fn create_mapping(tables: &Tables, statement: &CreateMapping) -> Result<(), SqlError> {
+    let grid = tables.grid()?;
+    let map_name = statement.external_name.as_ref().unwrap_or(&statement.name);
+    // Asking for a map would make it, and columns that are declared need no sample.
+    let is_there = grid.map_names().binary_search(map_name).is_ok();
+    let entry = match statement.columns.is_empty() && is_there {
+        true => sample(&*grid.map(map_name)?),
+        false => None,
+    };
+    let entry = entry.as_ref().map(|(key, value)| (&**key, &**value));
+    let mapping = catalog::resolve(statement, entry, grid.schemas().as_ref())?;
+    if tables.catalog().put_mapping(mapping.clone(), statement.or_replace, statement.if_not_exists)? {
+        keep_beside(tables, &mapping)?;
+    }
+    Ok(())
+}
+
+/// Has the map keep what its mapping declares beside the entries: columns, and the layouts by which fields are read.
+fn keep_beside(tables: &Tables, mapping: &Mapping) -> Result<(), SqlError> {
+    let layout = |format: &EntryFormat| match format {
+        EntryFormat::Ids(layout) => Some(Arc::new(layout.clone())),
+        _ => None,
+    };
+    let (key, value) = (layout(&mapping.key_format), layout(&mapping.value_format));
+    let grid = tables.grid()?;
+    let is_there = grid.map_names().binary_search(&mapping.external_name).is_ok();
+    if !mapping.columnar && key.is_none() && value.is_none() && !is_there {
+        return Ok(());
+    }
+    let map = grid.map(&mapping.external_name)?;
+    map.set_ids_layouts(key, value)?;
+    let columns = mapping.columns.iter().filter(|column| !column.hidden && !column.path.path.finds_many());
+    let columns =
+        columns.map(|column| ColumnConfig { field: column.path.clone(), field_type: column.field_type.clone() });
+    map.set_columns(if mapping.columnar { columns.collect() } else { Vec::new() })?;
+    tables.catalog().changed();
+    Ok(())
+}
+
+fn drop_mapping(tables: &Tables, name: &str, if_exists: bool) -> Result<(), SqlError> {
+    let Some(dropped) = tables.catalog().drop_mapping(name, if_exists)? else { return Ok(()) };
+    let grid = tables.grid()?;
+    let is_there = grid.map_names().binary_search(&dropped.external_name).is_ok();
+    if dropped.columnar && is_there {
+        grid.map(&dropped.external_name)?.set_columns(Vec::new())?;
+        tables.catalog().changed();
+    }
+    Ok(())
+}
+
+fn create_index(tables: &Tables, statement: &CreateIndex) -> Result<(), SqlError> {
+    let Some(mapped) = tables.find(&statement.map)? else { return Err(tables.not_found(&statement.map)) };
+    let map = mapped.table.map();
+    let mut attributes = Vec::with_capacity(statement.attributes.len());
+    for name in &statement.attributes {
+        let column = mapped.mapping.columns.iter().find(|column| column.name == *name);
+        let path = match column {
+            Some(column) => column.path.clone(),
+            // Fields need no column to be indexed, as long as the path says that it is one.
+            None if name.contains(['.', '[']) => {
+                FieldPath::parse(name).map_err(|error| index_error(error.to_string()))?
+            }
+            None => return Err(catalog::unknown_column(&mapped.mapping, name)),
+        };
+        attributes.push(path.to_string());
+    }
+    let kind = match statement.kind {
+        IndexType::Sorted => IndexKind::Sorted,
+        IndexType::Hash => IndexKind::Hash,
+        IndexType::Bitmap => IndexKind::Bitmap,
+    };
+    let known = |name: &String| map.indexes().iter().any(|index| index.name.as_ref() == Some(name));
+    if let Some(name) = statement.name.as_ref().filter(|name| known(name)) {
+        if statement.if_not_exists {
+            return Ok(());
+        }
+        return Err(index_error(format!("Can't create index: index '{name}' already exists")));
+    }
+    let option = |wanted: &str| {
+        let found = statement.options.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        found.map(|(_, value)| value.clone())
+    };
+    let bitmap = (kind == IndexKind::Bitmap).then(|| BitmapConfig {
+        unique_key: option("unique_key").unwrap_or_else(|| "__key".to_owned()),
+        transformation: match option("unique_key_transformation").as_deref() {
+            Some("LONG") => 1,
+            Some("RAW") => 2,
+            _ => 0,
+        },
+    });
+    map.add_index(IndexConfig { name: statement.name.clone(), kind, attributes, bitmap })?;
+    tables.catalog().changed();
+    Ok(())
+}
+
+fn drop_index(tables: &Tables, name: &str, map: &str, if_exists: bool) -> Result<(), SqlError> {
+    let Some(mapped) = tables.find(map)? else { return Err(tables.not_found(map)) };
+    let dropped = mapped.table.map().drop_index(name)?;
+    if dropped {
+        tables.catalog().changed();
+    } else if !if_exists {
+        return Err(index_error(format!("Index does not exist: {name}")));
+    }
+    Ok(())
+}
+
+fn index_error(message: String) -> SqlError {
+    SqlError::new(SqlErrorCode::IndexInvalid, message).with_sqlstate("42704")
+}
+
+async fn create_view(
+    engine: &Inner,
+    name: &str,
+    or_replace: bool,
+    if_not_exists: bool,
+    query_text: &str,
+    query: &Query,
+) -> Result<(), SqlError> {
+    // A view whose query cannot be planned helps nobody.
+    let planned = plan_query(engine.sessions.planning(), &engine.tables, query.clone()).await?;
+    let columns = planned.columns.iter().map(|column| (column.name.clone(), column.field_type.clone()));
+    let view = View { name: name.to_owned(), query: query_text.to_owned(), columns: columns.collect() };
+    engine.tables.catalog().put_view(view, or_replace, if_not_exists).map(|_| ())
+}
+
+/// The rows of `SHOW`.
+pub(crate) fn show(tables: &Tables, what: &ShowWhat) -> Result<RecordBatch, SqlError> {
+    let catalog = tables.catalog();
+    let names = match what {
+        ShowWhat::Mappings => catalog.mapping_names(),
+        ShowWhat::Views => catalog.view_names(),
+        // Neither jobs nor data connections are served: there are none.
+        ShowWhat::Jobs | ShowWhat::DataConnections => Vec::new(),
+        ShowWhat::Resources(name) => {
+            let text = format!("Data connection '{name}' not found");
+            return Err(SqlError::new(SqlErrorCode::ObjectNotFound, text));
+        }
+        ShowWhat::Indexes(mapping) => {
+            let mappings = match mapping {
+                Some(name) => match tables.find(name)? {
+                    Some(mapped) => vec![mapped.mapping.external_name.clone()],
+                    None => return Err(tables.not_found(name)),
+                },
+                None => catalog.mappings().iter().map(|mapping| mapping.external_name.clone()).collect(),
+            };
+            let grid = tables.grid()?;
+            let there = grid.map_names();
+            let mut names = Vec::new();
+            for map in mappings.iter().filter(|map| there.binary_search(map).is_ok()) {
+                names.extend(grid.map(map)?.indexes().into_iter().filter_map(|index| index.name));
+            }
+            names
+        }
+    };
+    let mut names = names;
+    names.sort_unstable();
+    text_rows("name", names.iter().map(String::as_str))
+}

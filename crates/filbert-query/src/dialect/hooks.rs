@@ -1,0 +1,109 @@
+//! Expressions that the dialect takes itself.
+//!
+//! Rows of `AND` and `OR` become balanced trees: a condition of ten thousand terms is fourteen levels deep instead of ten
+//! thousand. `POSITION` has a `FROM`.
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
+use datafusion::sql::sqlparser::dialect::{Dialect, Precedence};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+use super::{HazelcastDialect, json};
+
+/// Takes an expression that begins with a word of the dialect, if `parser` stands before one.
+pub(super) fn prefix(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    if parser.peek_keyword(Keyword::POSITION) && parser.peek_nth_token_ref(1).token == Token::LParen {
+        return Some(position(parser));
+    }
+    json::prefix(parser)
+}
+
+/// `POSITION(seek IN text [FROM place])`; as a call with commas, too.
+fn position(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    parser.expect_keyword(Keyword::POSITION)?;
+    parser.expect_token(&Token::LParen)?;
+    let seek = parser.parse_subexpr(HazelcastDialect.prec_value(Precedence::Between))?;
+    let mut arguments = if parser.consume_token(&Token::Comma) {
+        vec![seek, parser.parse_expr()?]
+    } else {
+        parser.expect_keyword(Keyword::IN)?;
+        vec![seek, parser.parse_expr()?]
+    };
+    if parser.parse_keyword(Keyword::FROM) || parser.consume_token(&Token::Comma) {
+        arguments.push(parser.parse_expr()?);
+    }
+    parser.expect_token(&Token::RParen)?;
+    Ok(json::call("position", arguments, Vec::new(), None))
+}
+
+/// Takes the rest of a row of `AND` or of `OR`, if `parser` stands before one.
+pub(super) fn infix(parser: &mut Parser<'_>, first: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+    let (keyword, operator) = if parser.peek_keyword(Keyword::AND) {
+        (Keyword::AND, BinaryOperator::And)
+    } else if parser.peek_keyword(Keyword::OR) {
+        (Keyword::OR, BinaryOperator::Or)
+    } else {
+        return symmetric_between(parser, first);
+    };
+    let mut terms = vec![first.clone()];
+    while parser.parse_keyword(keyword) {
+        match parser.parse_subexpr(precedence) {
+            Ok(term) => terms.push(term),
+            Err(error) => return Some(Err(error)),
+        }
+    }
+    balanced(terms, &operator).map(Ok)
+}
+
+/// The terms under one operator, in their order.
+fn balanced(mut terms: Vec<Expr>, operator: &BinaryOperator) -> Option<Expr> {
+    if terms.len() < 2 {
+        return terms.pop();
+    }
+    // The left half is the larger one, so that three terms nest as they would without this.
+    let right = terms.split_off(terms.len().div_ceil(2));
+    Some(Expr::BinaryOp {
+        left: Box::new(balanced(terms, operator)?),
+        op: operator.clone(),
+        right: Box::new(balanced(right, operator)?),
+    })
+}
+
+/// Takes `[NOT] BETWEEN SYMMETRIC low AND high`, in which the bounds may be in either order; `ASYMMETRIC` says what is so
+/// anyway.
+fn symmetric_between(parser: &mut Parser<'_>, first: &Expr) -> Option<Result<Expr, ParserError>> {
+    let negated = parser.peek_keyword(Keyword::NOT);
+    let word = |parser: &Parser<'_>, at: usize| match &parser.peek_nth_token_ref(at + usize::from(negated)).token {
+        Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),
+        _ => String::new(),
+    };
+    let symmetry = word(parser, 1);
+    if word(parser, 0) != "BETWEEN" || !matches!(symmetry.as_str(), "SYMMETRIC" | "ASYMMETRIC") {
+        return None;
+    }
+    for _ in 0..2 + usize::from(negated) {
+        parser.next_token();
+    }
+    let precedence = HazelcastDialect.prec_value(Precedence::Between);
+    let bounds = parser.parse_subexpr(precedence).and_then(|low| {
+        parser.expect_keyword(Keyword::AND)?;
+        Ok((low, parser.parse_subexpr(precedence)?))
+    });
+    let (low, high) = match bounds {
+        Ok(bounds) => bounds,
+        Err(error) => return Some(Err(error)),
+    };
+    let between = |low: &Expr, high: &Expr| Expr::Between {
+        expr: Box::new(first.clone()),
+        negated,
+        low: Box::new(low.clone()),
+        high: Box::new(high.clone()),
+    };
+    if symmetry == "ASYMMETRIC" {
+        return Some(Ok(between(&low, &high)));
+    }
+    let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
+    let (left, right) = (Box::new(between(&low, &high)), Box::new(between(&high, &low)));
+    Some(Ok(Expr::Nested(Box::new(Expr::BinaryOp { left, op, right }))))
+}

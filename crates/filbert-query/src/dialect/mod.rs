@@ -1,0 +1,249 @@
+//! The dialect of SQL that Hazelcast's users write: a statement's text to what it asks for.
+//!
+//! ```text
+//! text ── limits ──► tokens ── head of the statement ──► own grammar (mappings, indexes, views, SHOW)
+//!                                                   └──► sqlparser with our dialect ── rewrite ──► query, INSERT, UPDATE, DELETE
+//! ```
+//!
+//! Names keep their case. `?` become `$1`, `$2`, .. in the order of the text. Everything that DataFusion would not know (JSON functions,
+//! table functions in `TABLE(..)`, types) is rewritten to what it knows, so that planning needs no more of the dialect.
+
+mod grammar;
+mod hooks;
+mod json;
+mod rewrite;
+mod statements;
+mod subqueries;
+mod tokens;
+mod types;
+
+pub(crate) use grammar::HazelcastDialect;
+pub(crate) use rewrite::like_pattern;
+pub(crate) use types::sql_type;
+
+use datafusion::sql::sqlparser::ast::{Expr, Query};
+use filbert_data::FieldType;
+use filbert_grid::query::SqlError;
+
+/// What a statement may have at most.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Bytes of its text.
+    pub(crate) text_bytes_max: usize,
+    /// Words, numbers and signs: what a parser keeps of each is some hundred bytes, whatever its length.
+    pub(crate) tokens_max: usize,
+    /// Parameters.
+    pub(crate) parameters_max: usize,
+    /// Expressions and queries within each other.
+    pub(crate) depth_max: usize,
+    /// Operators of one expression beside each other, `AND` and `OR` apart; and `UNION`s, joins of one query.
+    pub(crate) operators_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            text_bytes_max: 10 << 20,
+            tokens_max: 2_000_000,
+            parameters_max: 10_000,
+            depth_max: 128,
+            operators_max: 500,
+        }
+    }
+}
+
+/// A statement that was understood.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Parsed {
+    /// `CREATE MAPPING`.
+    CreateMapping(CreateMapping),
+    /// `DROP MAPPING`.
+    DropMapping {
+        /// The mapping.
+        name: String,
+        /// Whether its absence is no error.
+        if_exists: bool,
+    },
+    /// `CREATE INDEX`.
+    CreateIndex(CreateIndex),
+    /// `DROP INDEX`.
+    DropIndex {
+        /// The index.
+        name: String,
+        /// The map.
+        map: String,
+        /// Whether its absence is no error.
+        if_exists: bool,
+    },
+    /// `CREATE VIEW`.
+    CreateView {
+        /// The view.
+        name: String,
+        /// Whether it takes the place of one that is there.
+        or_replace: bool,
+        /// Whether it is no error that it is there.
+        if_not_exists: bool,
+        /// Its query as written.
+        query_text: String,
+        /// Its query.
+        query: Box<Query>,
+    },
+    /// `DROP VIEW`.
+    DropView {
+        /// The view.
+        name: String,
+        /// Whether its absence is no error.
+        if_exists: bool,
+    },
+    /// `SHOW`.
+    Show(ShowWhat),
+    /// `INSERT INTO` or `SINK INTO`.
+    Insert(Insert),
+    /// `UPDATE`.
+    Update(Update),
+    /// `DELETE FROM`.
+    Delete(Delete),
+    /// Everything that has rows.
+    Query(Box<Query>),
+    /// `EXPLAIN`.
+    Explain {
+        /// Whether it is run.
+        analyze: bool,
+        /// What is explained.
+        statement: Box<Parsed>,
+    },
+}
+
+/// A statement and how many parameters it has.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ParsedStatement {
+    /// The statement.
+    pub(crate) parsed: Parsed,
+    /// Parameters, `$1` to this one.
+    pub(crate) parameters: usize,
+}
+
+/// `CREATE [OR REPLACE] [EXTERNAL] MAPPING`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CreateMapping {
+    /// The mapping.
+    pub(crate) name: String,
+    /// Whether it takes the place of one that is there.
+    pub(crate) or_replace: bool,
+    /// Whether it is no error that it is there.
+    pub(crate) if_not_exists: bool,
+    /// The map, if it is not of the mapping's name.
+    pub(crate) external_name: Option<String>,
+    /// The columns; empty = they follow from a stored entry or the format.
+    pub(crate) columns: Vec<ColumnDeclaration>,
+    /// The connector, as written: only `IMap` can be.
+    pub(crate) connector: String,
+    /// The options, in the order of the text.
+    pub(crate) options: Vec<(String, String)>,
+}
+
+/// A column of `CREATE MAPPING`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ColumnDeclaration {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its type.
+    pub(crate) field_type: FieldType,
+    /// `EXTERNAL NAME`.
+    pub(crate) external_name: Option<String>,
+}
+
+/// The kinds of indexes that statements name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexType {
+    /// Equality and ranges.
+    Sorted,
+    /// Equality.
+    Hash,
+    /// Few distinct values.
+    Bitmap,
+}
+
+/// `CREATE INDEX`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CreateIndex {
+    /// Its name; `None` = made of the map and the columns.
+    pub(crate) name: Option<String>,
+    /// The mapping whose map is indexed.
+    pub(crate) map: String,
+    /// Its kind.
+    pub(crate) kind: IndexType,
+    /// The columns.
+    pub(crate) attributes: Vec<String>,
+    /// Whether it is no error that it is there.
+    pub(crate) if_not_exists: bool,
+    /// The options, in the order of the text.
+    pub(crate) options: Vec<(String, String)>,
+}
+
+/// What `SHOW` shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ShowWhat {
+    /// The mappings.
+    Mappings,
+    /// The views.
+    Views,
+    /// The jobs: there are none.
+    Jobs,
+    /// The data connections: there are none.
+    DataConnections,
+    /// The resources of a data connection.
+    Resources(String),
+    /// The indexes of a mapping, of all mappings without one.
+    Indexes(Option<String>),
+}
+
+/// `INSERT INTO` or `SINK INTO`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Insert {
+    /// Whether entries that are there are overwritten.
+    pub(crate) sink: bool,
+    /// The mapping.
+    pub(crate) table: String,
+    /// The columns; empty = all that are not hidden.
+    pub(crate) columns: Vec<String>,
+    /// The rows.
+    pub(crate) source: Box<Query>,
+}
+
+/// `UPDATE`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Update {
+    /// The mapping.
+    pub(crate) table: String,
+    /// The name that it has within the statement, if another.
+    pub(crate) alias: Option<String>,
+    /// Columns and what they become.
+    pub(crate) assignments: Vec<(String, Expr)>,
+    /// Which rows; `None` = all.
+    pub(crate) selection: Option<Expr>,
+}
+
+/// `DELETE FROM`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Delete {
+    /// The mapping.
+    pub(crate) table: String,
+    /// The name that it has within the statement, if another.
+    pub(crate) alias: Option<String>,
+    /// Which rows; `None` = all.
+    pub(crate) selection: Option<Expr>,
+}
+
+/// Understands one statement.
+///
+/// # Errors
+/// It is beyond a limit, is not of the grammar, or asks for what is not served. Errors of the grammar tell line and column, from 1.
+pub(crate) fn parse(text: &str, limits: &Limits) -> Result<ParsedStatement, SqlError> {
+    let (tokens, parameters) = tokens::tokens(text, limits)?;
+    let parsed = statements::statement(text, tokens, limits)?;
+    Ok(ParsedStatement { parsed, parameters })
+}
+
+#[cfg(test)]
+mod tests;

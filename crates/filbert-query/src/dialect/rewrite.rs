@@ -1,0 +1,326 @@
+//! What DataFusion would not know, as what it knows.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType, Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, Offset,
+    Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableFactor, TypedString,
+    UnaryOperator, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+};
+use filbert_data::FieldType;
+use filbert_grid::query::SqlError;
+
+use super::json::{call, text};
+use super::subqueries::ValueSubqueries;
+use super::types::{planner_type, sql_type};
+use crate::error::parsing_error;
+
+/// Rewrites everything within a query or an expression.
+pub(super) fn rewrite<T: VisitMut>(tree: &mut T) -> Result<(), SqlError> {
+    match tree.visit(&mut Rewriter { derived: 0 }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+/// Whether a query has parameters.
+pub(super) fn has_parameters(query: &Query) -> bool {
+    struct Finder;
+    impl Visitor for Finder {
+        type Break = ();
+
+        fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
+            match value.value {
+                Value::Placeholder(_) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    query.visit(&mut Finder).is_break()
+}
+
+struct Rewriter {
+    /// Queries without a name so far.
+    derived: usize,
+}
+
+fn refuse(message: impl Into<String>) -> ControlFlow<SqlError> {
+    ControlFlow::Break(parsing_error(message))
+}
+
+impl VisitorMut for Rewriter {
+    type Break = SqlError;
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        if !is_read_only(&query.body) {
+            return refuse("a query cannot change anything");
+        }
+        if counts_duplicates(&query.body) {
+            return refuse("EXCEPT and INTERSECT are served without ALL");
+        }
+        if !query.locks.is_empty() || query.for_clause.is_some() {
+            return refuse("FOR after a query is not served");
+        }
+        match query.fetch.take() {
+            None => ControlFlow::Continue(()),
+            Some(fetch) => fetch_as_limit(query, fetch),
+        }
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        let (name, args, alias) = match factor {
+            TableFactor::TableFunction { expr: Expr::Function(function), alias } => {
+                let FunctionArguments::List(list) = &mut function.args else {
+                    return refuse("a table function is called with arguments in brackets");
+                };
+                (function.name.clone(), std::mem::take(&mut list.args), alias.take())
+            }
+            TableFactor::TableFunction { .. } => return refuse("TABLE(..) holds a table function's call"),
+            TableFactor::Table { name, args: Some(args), alias, .. } => {
+                (name.clone(), std::mem::take(&mut args.args), alias.take())
+            }
+            // What has no name hides the names within it, and not only from us.
+            TableFactor::Derived { alias: alias @ None, .. } => {
+                self.derived += 1;
+                *alias = Some(alias_of(&format!("$derived{}", self.derived)));
+                return ControlFlow::Continue(());
+            }
+            _ => return ControlFlow::Continue(()),
+        };
+        let function = name.to_string().to_ascii_lowercase();
+        let args = match positional(&function, args) {
+            Ok(args) => args,
+            Err(error) => return ControlFlow::Break(error),
+        };
+        let alias = Some(alias.unwrap_or_else(|| alias_of(&function)));
+        *factor = TableFactor::Function {
+            lateral: false,
+            name: Ident::new(function).into(),
+            args,
+            with_ordinality: false,
+            alias,
+        };
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item {
+                narrow(expression);
+                // Beyond conditions, DataFusion plans no subqueries but those that are one value.
+                expression.visit(&mut ValueSubqueries { number: &mut self.derived, depth: 0 })?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        match expression {
+            Expr::Cast { kind, expr, data_type, array, format } => {
+                if *array || format.is_some() {
+                    return refuse("CAST is served as CAST(expression AS type)");
+                }
+                let Some(field_type) = sql_type(data_type) else {
+                    return refuse(format!("there is no type {data_type} to cast to"));
+                };
+                if let Some(planned) = planner_type(&field_type) {
+                    *data_type = planned;
+                    if *kind == CastKind::DoubleColon {
+                        *kind = CastKind::Cast;
+                    }
+                    return ControlFlow::Continue(());
+                }
+                let function = match field_type {
+                    FieldType::Json => "cast_json",
+                    FieldType::Object => "cast_object",
+                    other => return refuse(format!("nothing can be cast to {other}")),
+                };
+                let inner = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
+                *expression = call(function, vec![inner], Vec::new(), None);
+            }
+            Expr::TypedString(TypedString { data_type, .. }) => {
+                let planned = sql_type(data_type).as_ref().and_then(planner_type);
+                match planned {
+                    Some(planned) => *data_type = planned,
+                    None => return refuse(format!("there is no literal of type {data_type}")),
+                }
+            }
+            Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. })
+                if digits.contains(['e', 'E']) && !digits.starts_with("0x") =>
+            {
+                *expression = Expr::Cast {
+                    kind: CastKind::Cast,
+                    expr: Box::new(text(digits)),
+                    data_type: DataType::DoublePrecision,
+                    array: false,
+                    format: None,
+                };
+            }
+            Expr::Like { any: false, pattern, escape_char, .. }
+            | Expr::ILike { any: false, pattern, escape_char, .. } => {
+                return like(pattern, escape_char);
+            }
+            Expr::Extract { field, expr, .. } => {
+                let field = field.to_string().trim_matches(['\'', '"']).to_ascii_uppercase();
+                let inner = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
+                *expression = call("extract_field", vec![text(&field), inner], Vec::new(), None);
+            }
+            Expr::UnaryOp { op: UnaryOperator::Plus, expr } => {
+                *expression = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+pub(super) fn alias_of(name: &str) -> TableAlias {
+    TableAlias { explicit: true, name: Ident::with_quote('"', name), columns: Vec::new(), at: None }
+}
+
+/// A whole number of a SELECT list as one of the smallest type that holds it, as in Hazelcast.
+fn narrow(expression: &mut Expr) {
+    let (negative, digits) = match &*expression {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => (false, digits),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
+            Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => (true, digits),
+            _ => return,
+        },
+        _ => return,
+    };
+    let Ok(number) = digits.parse::<i64>() else { return };
+    let number = if negative { -number } else { number };
+    let data_type = if i8::try_from(number).is_ok() {
+        DataType::TinyInt(None)
+    } else if i16::try_from(number).is_ok() {
+        DataType::SmallInt(None)
+    } else if i32::try_from(number).is_ok() {
+        DataType::Int(None)
+    } else {
+        return;
+    };
+    let literal = std::mem::replace(expression, Expr::value(Value::Null));
+    *expression = Expr::Cast { kind: CastKind::Cast, expr: Box::new(literal), data_type, array: false, format: None };
+}
+
+fn is_read_only(body: &SetExpr) -> bool {
+    match body {
+        SetExpr::Select(select) => select.into.is_none(),
+        SetExpr::Query(_) | SetExpr::Values(_) | SetExpr::Table(_) => true,
+        SetExpr::SetOperation { left, right, .. } => is_read_only(left) && is_read_only(right),
+        _ => false,
+    }
+}
+
+/// Whether a row's number on both sides would decide how often it comes: DataFusion only looks whether it is there.
+fn counts_duplicates(body: &SetExpr) -> bool {
+    match body {
+        SetExpr::SetOperation { op: SetOperator::Union, left, right, .. } => {
+            counts_duplicates(left) || counts_duplicates(right)
+        }
+        SetExpr::SetOperation { set_quantifier, left, right, .. } => {
+            matches!(set_quantifier, SetQuantifier::All | SetQuantifier::AllByName)
+                || counts_duplicates(left)
+                || counts_duplicates(right)
+        }
+        _ => false,
+    }
+}
+
+fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> ControlFlow<SqlError> {
+    if fetch.with_ties || fetch.percent {
+        return refuse("FETCH is served as FETCH FIRST n ROWS ONLY");
+    }
+    let one = || Expr::value(Value::Number("1".to_owned(), false));
+    let limit = Some(fetch.quantity.unwrap_or_else(one));
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit: given, .. }) if given.is_none() => *given = limit,
+        none @ None => {
+            *none = Some(LimitClause::LimitOffset { limit, offset: None::<Offset>, limit_by: Vec::new() });
+        }
+        _ => return refuse("LIMIT and FETCH exclude each other"),
+    }
+    ControlFlow::Continue(())
+}
+
+/// The arguments of a table function in its order.
+fn positional(name: &str, args: Vec<FunctionArg>) -> Result<Vec<FunctionArg>, SqlError> {
+    let names: &[&str] = match name {
+        "generate_series" => &["start", "stop", "step"],
+        "generate_stream" => &["rate"],
+        _ => &[],
+    };
+    let mut places: Vec<Option<FunctionArg>> = Vec::new();
+    for (at, argument) in args.into_iter().enumerate() {
+        let (place, argument) = match argument {
+            FunctionArg::Named { name: given, arg, .. } => {
+                let place = names.iter().position(|name| given.value.eq_ignore_ascii_case(name));
+                let Some(place) = place else {
+                    return Err(parsing_error(format!("{name} has no argument '{}'", given.value)));
+                };
+                (place, FunctionArg::Unnamed(arg))
+            }
+            other => (at, other),
+        };
+        if places.len() <= place {
+            places.resize(place + 1, None);
+        }
+        if let Some(slot) = places.get_mut(place)
+            && slot.replace(argument).is_some()
+        {
+            return Err(parsing_error(format!("an argument of {name} is given twice")));
+        }
+    }
+    let null = || FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::value(Value::Null)));
+    Ok(places.into_iter().map(|argument| argument.unwrap_or_else(null)).collect())
+}
+
+/// Patterns as DataFusion reads them: there a backslash always escapes, here only what `ESCAPE` names.
+fn like(pattern: &mut Box<Expr>, escape_char: &mut Option<ValueWithSpan>) -> ControlFlow<SqlError> {
+    let escape = match escape_char.take() {
+        None => None,
+        Some(ValueWithSpan { value: Value::SingleQuotedString(escape), .. }) if escape.chars().count() == 1 => {
+            escape.chars().next()
+        }
+        Some(other) => return refuse(format!("ESCAPE takes one character, not {other}")),
+    };
+    if let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(written), .. }) = pattern.as_mut() {
+        match like_pattern(written, escape) {
+            Ok(planned) => *written = planned,
+            Err(error) => return ControlFlow::Break(error),
+        }
+    } else if !matches!(pattern.as_ref(), Expr::Value(ValueWithSpan { value: Value::Null, .. })) {
+        let inner = std::mem::replace(pattern.as_mut(), Expr::value(Value::Null));
+        let escape = escape.map(String::from).unwrap_or_default();
+        **pattern = call("like_pattern", vec![inner, text(&escape)], Vec::new(), None);
+    }
+    ControlFlow::Continue(())
+}
+
+/// A pattern of `LIKE` with an escape character of its own, as a pattern whose escape character is the backslash.
+///
+/// # Errors
+/// The escape character does not stand before `%`, `_` or itself.
+pub(crate) fn like_pattern(pattern: &str, escape: Option<char>) -> Result<String, SqlError> {
+    let mut planned = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        if Some(character) == escape {
+            match characters.next() {
+                Some(next @ ('%' | '_')) => planned.extend(['\\', next]),
+                Some('\\') if escape == Some('\\') => planned.push_str("\\\\"),
+                Some(next) if Some(next) == escape => planned.push(next),
+                _ => {
+                    return Err(crate::error::data_error(format!(
+                        "Only '_', '%' and the escape character can be escaped in the LIKE pattern '{pattern}'"
+                    )));
+                }
+            }
+        } else if character == '\\' {
+            planned.push_str("\\\\");
+        } else {
+            planned.push(character);
+        }
+    }
+    Ok(planned)
+}

@@ -1,0 +1,468 @@
+//! The grammar of statements that only Hazelcast's SQL has, and which of sqlparser's are served.
+
+use datafusion::sql::sqlparser::ast::ArrayElemTypeDef;
+use datafusion::sql::sqlparser::ast::{
+    AssignmentTarget, DataType, FromTable, Ident, ObjectName, Statement, TableFactor, TableObject, TableWithJoins,
+};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+use filbert_grid::query::SqlError;
+
+use super::json::{expect_word, word};
+use super::types::sql_type;
+use super::{
+    ColumnDeclaration, CreateIndex, CreateMapping, Delete, HazelcastDialect, IndexType, Insert, Limits, Parsed,
+    ShowWhat, Update, rewrite, tokens,
+};
+use crate::error::parsing_error;
+
+/// Why a part of a statement was not taken.
+enum Refusal {
+    Parser(ParserError),
+    Sql(SqlError),
+}
+
+impl From<ParserError> for Refusal {
+    fn from(error: ParserError) -> Self {
+        Refusal::Parser(error)
+    }
+}
+
+impl From<SqlError> for Refusal {
+    fn from(error: SqlError) -> Self {
+        Refusal::Sql(error)
+    }
+}
+
+fn refused<T>(message: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal::Sql(parsing_error(message)))
+}
+
+/// Where a statement ends, if not in white space.
+fn end_of(tokens: &[TokenWithSpan]) -> Location {
+    tokens.iter().rev().find(|token| token.token != Token::EOF).map_or(Location::empty(), |token| token.span.end)
+}
+
+fn error_of(refusal: Refusal, limits: &Limits, end: Location) -> SqlError {
+    match refusal {
+        Refusal::Sql(error) => error,
+        Refusal::Parser(ParserError::RecursionLimitExceeded) => {
+            parsing_error(format!("expressions or queries are nested more than {} deep", limits.depth_max))
+        }
+        Refusal::Parser(ParserError::ParserError(message) | ParserError::TokenizerError(message)) => {
+            let message = message.replace(" at Line: ", " at line ").replace(", Column: ", ", column ");
+            let message = match message.strip_prefix("Expected: ") {
+                Some(rest) => format!("expected {rest}"),
+                None => message,
+            };
+            match message.strip_suffix("found: EOF") {
+                Some(before) => tokens::at(&format!("{before}found: EOF"), end),
+                None => parsing_error(message),
+            }
+        }
+    }
+}
+
+/// Takes a whole statement.
+pub(super) fn statement(text: &str, tokens: Vec<TokenWithSpan>, limits: &Limits) -> Result<Parsed, SqlError> {
+    let dialect = HazelcastDialect;
+    let last = end_of(&tokens);
+    let mut parser = Parser::new(&dialect).with_recursion_limit(limits.depth_max).with_tokens_with_locations(tokens);
+    let parsed = one_statement(text, &mut parser, false).map_err(|refusal| error_of(refusal, limits, last))?;
+    while parser.consume_token(&Token::SemiColon) {}
+    end(&parser).map_err(|error| error_of(error.into(), limits, last))?;
+    Ok(parsed)
+}
+
+fn end(parser: &Parser<'_>) -> Result<(), ParserError> {
+    match parser.peek_token_ref().token {
+        Token::EOF => Ok(()),
+        _ => parser.expected("the end of the statement", parser.peek_token()),
+    }
+}
+
+fn one_statement(text: &str, parser: &mut Parser<'_>, explained: bool) -> Result<Parsed, Refusal> {
+    let first = parser.peek_token();
+    let head = match &first.token {
+        Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),
+        Token::LParen => "SELECT".to_owned(),
+        Token::EOF => return refused("the statement is empty"),
+        _ => String::new(),
+    };
+    match head.as_str() {
+        "SELECT" | "WITH" | "VALUES" | "TABLE" | "FROM" => {
+            let mut query = parser.parse_query()?;
+            rewrite::rewrite(&mut query)?;
+            Ok(Parsed::Query(query))
+        }
+        "INSERT" | "SINK" => insert(parser, head == "SINK"),
+        "UPDATE" => update(parser),
+        "DELETE" => delete(parser),
+        "EXPLAIN" if explained => refused("EXPLAIN cannot be explained"),
+        "EXPLAIN" => {
+            parser.next_token();
+            let analyze = word(parser, "ANALYZE");
+            if !analyze && word(parser, "PLAN") {
+                parser.expect_keyword(Keyword::FOR)?;
+            }
+            word(parser, "VERBOSE");
+            Ok(Parsed::Explain { analyze, statement: Box::new(one_statement(text, parser, true)?) })
+        }
+        "CREATE" | "DROP" | "SHOW" if explained => refused(format!("{head} cannot be explained")),
+        "CREATE" => {
+            parser.next_token();
+            create(text, parser)
+        }
+        "DROP" => {
+            parser.next_token();
+            drop_statement(parser)
+        }
+        "SHOW" => {
+            parser.next_token();
+            show(parser)
+        }
+        "ALTER" | "MERGE" | "TRUNCATE" | "COPY" | "GRANT" | "REVOKE" | "SET" | "START" | "BEGIN" | "COMMIT"
+        | "ROLLBACK" | "ANALYZE" => refused(format!("the statement {head} is not served")),
+        _ => Err(parser
+            .expected::<Parsed>(
+                "a statement (SELECT, INSERT, SINK, UPDATE, DELETE, CREATE, DROP, SHOW, EXPLAIN)",
+                first,
+            )
+            .map_or_else(Refusal::from, |_| Refusal::Sql(parsing_error("the statement is unknown")))),
+    }
+}
+
+fn insert(parser: &mut Parser<'_>, sink: bool) -> Result<Parsed, Refusal> {
+    let token = parser.next_token();
+    if sink {
+        match parser.peek_keyword(Keyword::INTO) {
+            true => {}
+            false => return Ok(parser.expected("INTO", parser.peek_token())?),
+        }
+    }
+    let Statement::Insert(insert) = parser.parse_insert(token)? else { return refused("the INSERT is not served") };
+    let TableObject::TableName(table) = &insert.table else {
+        return refused("rows can be inserted into a mapping only");
+    };
+    let beyond = insert.on.is_some()
+        || insert.returning.is_some()
+        || insert.overwrite
+        || insert.partitioned.is_some()
+        || insert.table_alias.is_some()
+        || insert.or.is_some()
+        || !insert.assignments.is_empty();
+    if beyond {
+        return refused("INSERT is served as INSERT INTO name [(columns)] and a query or VALUES");
+    }
+    let columns = insert.columns.iter().map(column_name).collect::<Result<_, _>>()?;
+    let table = object_name(table)?;
+    let Some(mut source) = insert.source else { return refused("INSERT has neither VALUES nor a query") };
+    rewrite::rewrite(&mut source)?;
+    Ok(Parsed::Insert(Insert { sink, table, columns, source }))
+}
+
+fn update(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+    let token = parser.next_token();
+    let Statement::Update(update) = parser.parse_update(token)? else { return refused("the UPDATE is not served") };
+    let beyond = update.from.is_some()
+        || update.returning.is_some()
+        || update.or.is_some()
+        || update.limit.is_some()
+        || !update.order_by.is_empty();
+    if beyond {
+        return refused("UPDATE is served as UPDATE name SET column = expression, .. [WHERE condition]");
+    }
+    let (table, alias) = single_table(&update.table)?;
+    let mut assignments = Vec::with_capacity(update.assignments.len());
+    for mut assignment in update.assignments {
+        let AssignmentTarget::ColumnName(column) = &assignment.target else {
+            return refused("UPDATE sets one column at a time");
+        };
+        rewrite::rewrite(&mut assignment.value)?;
+        assignments.push((column_name(column)?, assignment.value));
+    }
+    let mut selection = update.selection;
+    if let Some(selection) = &mut selection {
+        rewrite::rewrite(selection)?;
+    }
+    Ok(Parsed::Update(Update { table, alias, assignments, selection }))
+}
+
+fn delete(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+    let token = parser.next_token();
+    let Statement::Delete(delete) = parser.parse_delete(token)? else { return refused("the DELETE is not served") };
+    let beyond = delete.using.is_some()
+        || delete.returning.is_some()
+        || delete.limit.is_some()
+        || !delete.order_by.is_empty()
+        || !delete.tables.is_empty();
+    let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+    let [from] = from.as_slice() else { return refused("DELETE is of one mapping") };
+    if beyond {
+        return refused("DELETE is served as DELETE FROM name [WHERE condition]");
+    }
+    let (table, alias) = single_table(from)?;
+    let mut selection = delete.selection;
+    if let Some(selection) = &mut selection {
+        rewrite::rewrite(selection)?;
+    }
+    Ok(Parsed::Delete(Delete { table, alias, selection }))
+}
+
+fn single_table(table: &TableWithJoins) -> Result<(String, Option<String>), Refusal> {
+    match &table.relation {
+        TableFactor::Table { name, alias, args: None, .. } if table.joins.is_empty() => {
+            Ok((object_name(name)?, alias.as_ref().map(|alias| alias.name.value.clone())))
+        }
+        _ => refused("one mapping can be changed at a time, without joins"),
+    }
+}
+
+fn column_name(name: &ObjectName) -> Result<String, Refusal> {
+    match name.0.last().and_then(|part| part.as_ident()) {
+        Some(identifier) => Ok(identifier.value.clone()),
+        None => refused(format!("a column's name is expected instead of {name}")),
+    }
+}
+
+/// A name without its catalog and schema: mappings, views and indexes are all in `hazelcast.public`.
+fn object_name(name: &ObjectName) -> Result<String, Refusal> {
+    let parts: Vec<&Ident> = name.0.iter().filter_map(|part| part.as_ident()).collect();
+    let identifier = match parts.as_slice() {
+        [name] => name,
+        [schema, name] if schema.value == "public" => name,
+        [catalog, schema, name] if catalog.value == "hazelcast" && schema.value == "public" => name,
+        _ => return refused(format!("{name} is not in the schema hazelcast.public")),
+    };
+    Ok(identifier.value.clone())
+}
+
+fn parse_name(parser: &mut Parser<'_>) -> Result<String, Refusal> {
+    object_name(&parser.parse_object_name(false)?)
+}
+
+fn if_exists(parser: &mut Parser<'_>) -> bool {
+    parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS])
+}
+
+fn if_not_exists(parser: &mut Parser<'_>) -> bool {
+    parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS])
+}
+
+fn create(text: &str, parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+    let or_replace = parser.parse_keywords(&[Keyword::OR, Keyword::REPLACE]);
+    let external = word(parser, "EXTERNAL");
+    if word(parser, "MAPPING") {
+        return create_mapping(parser, or_replace);
+    }
+    if !external && parser.parse_keyword(Keyword::VIEW) {
+        return create_view(text, parser, or_replace);
+    }
+    if !external && !or_replace && parser.parse_keyword(Keyword::INDEX) {
+        return create_index(parser);
+    }
+    for what in ["JOB", "SNAPSHOT", "DATA", "TABLE", "FUNCTION", "TYPE", "SCHEMA", "DATABASE"] {
+        if word(parser, what) {
+            let what = if what == "DATA" { "DATA CONNECTION" } else { what };
+            return refused(format!("the statement CREATE {what} is not served"));
+        }
+    }
+    Ok(parser.expected("MAPPING, VIEW or INDEX", parser.peek_token())?)
+}
+
+fn create_mapping(parser: &mut Parser<'_>, or_replace: bool) -> Result<Parsed, Refusal> {
+    let if_not_exists = if_not_exists(parser);
+    if or_replace && if_not_exists {
+        return refused("OR REPLACE and IF NOT EXISTS exclude each other");
+    }
+    let name = parse_name(parser)?;
+    let external_name = external_name(parser)?;
+    let mut columns = Vec::<ColumnDeclaration>::new();
+    if parser.consume_token(&Token::LParen) {
+        loop {
+            let column = column(parser)?;
+            if columns.iter().any(|other| other.name == column.name) {
+                return refused(format!("Column '{}' specified more than once", column.name));
+            }
+            columns.push(column);
+            if !parser.consume_token(&Token::Comma) {
+                break;
+            }
+        }
+        parser.expect_token(&Token::RParen)?;
+    }
+    if word(parser, "DATA") {
+        return refused("data connections are not served: a mapping is of a map, TYPE IMap");
+    }
+    expect_word(parser, "TYPE")?;
+    let connector = parser.parse_identifier()?.value;
+    if word(parser, "OBJECT") {
+        word(parser, "TYPE");
+        return refused("OBJECT TYPE belongs to connectors that are not served");
+    }
+    let options = options(parser)?;
+    Ok(Parsed::CreateMapping(CreateMapping {
+        name,
+        or_replace,
+        if_not_exists,
+        external_name,
+        columns,
+        connector,
+        options,
+    }))
+}
+
+fn column(parser: &mut Parser<'_>) -> Result<ColumnDeclaration, Refusal> {
+    let name = parser.parse_identifier()?.value;
+    let at = parser.peek_token();
+    let mut data_type = parser.parse_data_type()?;
+    if parser.parse_keyword(Keyword::ARRAY) {
+        data_type = DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(data_type), None));
+    }
+    let Some(field_type) = sql_type(&data_type) else {
+        return Err(tokens::at(&format!("there is no type {data_type}, of column '{name}',"), at.span.start).into());
+    };
+    Ok(ColumnDeclaration { name, field_type, external_name: external_name(parser)? })
+}
+
+fn external_name(parser: &mut Parser<'_>) -> Result<Option<String>, Refusal> {
+    if !word(parser, "EXTERNAL") {
+        return Ok(None);
+    }
+    expect_word(parser, "NAME")?;
+    let name = parser.parse_object_name(false)?;
+    let parts: Vec<&str> = name.0.iter().filter_map(|part| Some(part.as_ident()?.value.as_str())).collect();
+    Ok(Some(parts.join(".")))
+}
+
+fn options(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>, Refusal> {
+    let mut options = Vec::<(String, String)>::new();
+    if !word(parser, "OPTIONS") {
+        return Ok(options);
+    }
+    parser.expect_token(&Token::LParen)?;
+    while parser.peek_token_ref().token != Token::RParen {
+        let key = parser.parse_literal_string()?;
+        parser.expect_token(&Token::Eq)?;
+        let value = parser.parse_literal_string()?;
+        if options.iter().any(|(other, _)| *other == key) {
+            return refused(format!("Option '{key}' specified more than once"));
+        }
+        options.push((key, value));
+        if !parser.consume_token(&Token::Comma) {
+            break;
+        }
+    }
+    parser.expect_token(&Token::RParen)?;
+    Ok(options)
+}
+
+fn create_view(text: &str, parser: &mut Parser<'_>, or_replace: bool) -> Result<Parsed, Refusal> {
+    let if_not_exists = if_not_exists(parser);
+    let name = parse_name(parser)?;
+    parser.expect_keyword(Keyword::AS)?;
+    let start = tokens::offset(text, parser.peek_token_ref().span.start);
+    let mut query = parser.parse_query()?;
+    let next = parser.peek_token_ref();
+    let end = match next.token {
+        Token::EOF => text.len(),
+        _ => tokens::offset(text, next.span.start),
+    };
+    let query_text = text.get(start..end).unwrap_or_default().trim().to_owned();
+    rewrite::rewrite(&mut query)?;
+    if rewrite::has_parameters(&query) {
+        return refused("a view cannot have parameters");
+    }
+    Ok(Parsed::CreateView { name, or_replace, if_not_exists, query_text, query })
+}
+
+fn create_index(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+    let if_not_exists = if_not_exists(parser);
+    let name = match parser.peek_keyword(Keyword::ON) {
+        true => None,
+        false => Some(parse_name(parser)?),
+    };
+    parser.expect_keyword(Keyword::ON)?;
+    let map = parse_name(parser)?;
+    parser.expect_token(&Token::LParen)?;
+    let mut attributes = Vec::<String>::new();
+    loop {
+        let attribute = parser.parse_object_name(false)?;
+        let parts: Vec<&str> = attribute.0.iter().filter_map(|part| Some(part.as_ident()?.value.as_str())).collect();
+        let attribute = parts.join(".");
+        if attributes.contains(&attribute) {
+            return refused(format!("Index attribute '{attribute}' specified more than once"));
+        }
+        attributes.push(attribute);
+        if !parser.consume_token(&Token::Comma) {
+            break;
+        }
+    }
+    parser.expect_token(&Token::RParen)?;
+    let mut kind = IndexType::Sorted;
+    if word(parser, "TYPE") {
+        kind = if word(parser, "SORTED") {
+            IndexType::Sorted
+        } else if word(parser, "HASH") {
+            IndexType::Hash
+        } else if word(parser, "BITMAP") {
+            IndexType::Bitmap
+        } else {
+            return Ok(parser.expected("SORTED, HASH or BITMAP", parser.peek_token())?);
+        };
+    }
+    let options = options(parser)?;
+    Ok(Parsed::CreateIndex(CreateIndex { name, map, kind, attributes, if_not_exists, options }))
+}
+
+fn drop_statement(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+    word(parser, "EXTERNAL");
+    if word(parser, "MAPPING") {
+        let if_exists = if_exists(parser);
+        return Ok(Parsed::DropMapping { name: parse_name(parser)?, if_exists });
+    }
+    if parser.parse_keyword(Keyword::VIEW) {
+        let if_exists = if_exists(parser);
+        return Ok(Parsed::DropView { name: parse_name(parser)?, if_exists });
+    }
+    if parser.parse_keyword(Keyword::INDEX) {
+        let if_exists = if_exists(parser);
+        let name = parse_name(parser)?;
+        parser.expect_keyword(Keyword::ON)?;
+        return Ok(Parsed::DropIndex { name, map: parse_name(parser)?, if_exists });
+    }
+    for what in ["JOB", "SNAPSHOT", "DATA", "TABLE", "FUNCTION", "TYPE", "SCHEMA", "DATABASE"] {
+        if word(parser, what) {
+            let what = if what == "DATA" { "DATA CONNECTION" } else { what };
+            return refused(format!("the statement DROP {what} is not served"));
+        }
+    }
+    Ok(parser.expected("MAPPING, VIEW or INDEX", parser.peek_token())?)
+}
+
+fn show(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+    word(parser, "EXTERNAL");
+    let what = if word(parser, "MAPPINGS") {
+        ShowWhat::Mappings
+    } else if word(parser, "VIEWS") {
+        ShowWhat::Views
+    } else if word(parser, "JOBS") {
+        ShowWhat::Jobs
+    } else if word(parser, "DATA") {
+        expect_word(parser, "CONNECTIONS")?;
+        ShowWhat::DataConnections
+    } else if word(parser, "RESOURCES") {
+        parser.expect_keyword(Keyword::FOR)?;
+        ShowWhat::Resources(parse_name(parser)?)
+    } else if word(parser, "INDEXES") {
+        ShowWhat::Indexes(match parser.parse_keyword(Keyword::ON) {
+            true => Some(parse_name(parser)?),
+            false => None,
+        })
+    } else {
+        let expected = "MAPPINGS, VIEWS, JOBS, INDEXES, DATA CONNECTIONS or RESOURCES";
+        return Ok(parser.expected(expected, parser.peek_token())?);
+    };
+    Ok(Parsed::Show(what))
+}

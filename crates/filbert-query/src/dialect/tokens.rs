@@ -1,0 +1,141 @@
+//! A statement's text as tokens, within the limits; where in the text they stand.
+
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use filbert_grid::query::SqlError;
+
+use super::{HazelcastDialect, Limits};
+use crate::error::parsing_error;
+
+/// The tokens without white space, parameters numbered, and how many parameters there are.
+pub(super) fn tokens(text: &str, limits: &Limits) -> Result<(Vec<TokenWithSpan>, usize), SqlError> {
+    if text.len() > limits.text_bytes_max {
+        return Err(parsing_error(format!(
+            "the statement has {} bytes, more than the {} that are allowed",
+            text.len(),
+            limits.text_bytes_max
+        )));
+    }
+    if token_count(text.as_bytes()) > limits.tokens_max {
+        return Err(parsing_error(format!(
+            "the statement has more than {} words, numbers and signs",
+            limits.tokens_max
+        )));
+    }
+    let mut tokens = Vec::new();
+    let mut parameters = 0_usize;
+    let dialect = HazelcastDialect;
+    Tokenizer::new(&dialect, text)
+        .tokenize_with_location_into_buf_with_mapper(&mut tokens, |mut token| {
+            if let Token::Placeholder(name) = &mut token.token
+                && name == "?"
+            {
+                parameters += 1;
+                *name = format!("${parameters}");
+            } else if token.token == Token::Question {
+                parameters += 1;
+                token.token = Token::Placeholder(format!("${parameters}"));
+            }
+            token
+        })
+        .map_err(|error| at(&error.message, error.location))?;
+    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    if parameters > limits.parameters_max {
+        return Err(parsing_error(format!(
+            "the statement has {parameters} parameters, more than the {} that are allowed",
+            limits.parameters_max
+        )));
+    }
+    check_chains(&tokens, limits)?;
+    Ok((tokens, parameters))
+}
+
+/// How many tokens a text has at most, without making them. What is within quotes and comments is one.
+fn token_count(text: &[u8]) -> usize {
+    let mut count = 0;
+    let mut in_word = false;
+    let mut bytes = text.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        let word = byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii();
+        if word && in_word {
+            continue;
+        }
+        in_word = word;
+        match byte {
+            b'\'' | b'"' => while bytes.next().is_some_and(|inside| inside != byte) {},
+            b'-' if bytes.peek() == Some(&b'-') => while bytes.next().is_some_and(|inside| inside != b'\n') {},
+            _ => {}
+        }
+        // Spaces are tokens of the tokenizer too.
+        count += 1;
+    }
+    count
+}
+
+/// Refuses long rows of operators: they become trees as deep as they are long, and what walks trees uses the stack.
+/// `AND` and `OR` become balanced trees and have no limit.
+fn check_chains(tokens: &[TokenWithSpan], limits: &Limits) -> Result<(), SqlError> {
+    // Operators and set operations or joins since the last separator, for each open bracket.
+    let mut levels = vec![(0_usize, 0_usize)];
+    for token in tokens {
+        let open = levels.len();
+        let Some((operators, parts)) = levels.last_mut() else { break };
+        match &token.token {
+            Token::LParen | Token::LBracket => {
+                *operators += 1;
+                levels.push((0, 0));
+            }
+            Token::RParen | Token::RBracket if open > 1 => {
+                levels.pop();
+            }
+            Token::Comma => *operators = 0,
+            Token::Word(word) => match word.keyword {
+                Keyword::AND | Keyword::OR | Keyword::SELECT | Keyword::FROM | Keyword::WHERE | Keyword::ON => {
+                    *operators = 0;
+                }
+                Keyword::WHEN | Keyword::THEN | Keyword::ELSE | Keyword::HAVING | Keyword::BY => *operators = 0,
+                Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::JOIN => *parts += 1,
+                Keyword::IS | Keyword::NOT | Keyword::LIKE | Keyword::IN | Keyword::BETWEEN | Keyword::AT => {
+                    *operators += 1;
+                }
+                _ => {}
+            },
+            Token::SingleQuotedString(_) | Token::Number(..) | Token::Placeholder(_) | Token::Period => {}
+            _ => *operators += 1,
+        }
+        let Some((operators, parts)) = levels.last() else { break };
+        if operators.max(parts) > &limits.operators_max {
+            return Err(at(
+                &format!("more than {} operators, joins or UNIONs follow each other", limits.operators_max),
+                token.span.start,
+            ));
+        }
+        if levels.len() > limits.depth_max {
+            return Err(at(&format!("brackets are nested more than {} deep", limits.depth_max), token.span.start));
+        }
+    }
+    Ok(())
+}
+
+/// An error at a place of the text.
+pub(super) fn at(message: &str, location: Location) -> SqlError {
+    if location.line == 0 {
+        return parsing_error(message.to_owned());
+    }
+    parsing_error(format!("{message} at line {}, column {}", location.line, location.column))
+}
+
+/// The byte of a place.
+pub(super) fn offset(text: &str, location: Location) -> usize {
+    let line = usize::try_from(location.line.saturating_sub(1)).unwrap_or(usize::MAX);
+    let column = usize::try_from(location.column.saturating_sub(1)).unwrap_or(usize::MAX);
+    let mut start = 0;
+    for _ in 0..line {
+        match text.get(start..).and_then(|rest| rest.find('\n')) {
+            Some(end) => start += end + 1,
+            None => return text.len(),
+        }
+    }
+    let rest = text.get(start..).unwrap_or("");
+    start + rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at)
+}

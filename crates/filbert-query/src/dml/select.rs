@@ -1,0 +1,108 @@
+//! The queries that tell which entries an UPDATE or a DELETE is about.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Statement, Value as SqlValue, Visit, Visitor,
+};
+use datafusion::sql::sqlparser::parser::Parser;
+use filbert_data::Blob;
+use filbert_grid::query::SqlError;
+
+use crate::dialect::HazelcastDialect;
+use crate::error::parsing_error;
+use crate::tables::{RAW_KEY, RAW_SCHEMA, RAW_VALUE};
+
+/// `SELECT "$key", "$value", <items> FROM <table> WHERE <selection>`, over the table that has the stored entries as columns.
+pub(crate) fn entries(
+    table: &str,
+    alias: Option<&str>,
+    items: &[Expr],
+    selection: Option<&Expr>,
+) -> Result<Query, SqlError> {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let alias = alias.unwrap_or(table);
+    let text = format!(
+        "SELECT {alias}.{}, {alias}.{} FROM {}.{} AS {alias}",
+        quoted(RAW_KEY),
+        quoted(RAW_VALUE),
+        quoted(RAW_SCHEMA),
+        quoted(table),
+        alias = quoted(alias),
+    );
+    let unreadable = || parsing_error(format!("{table:?} cannot be the name of a mapping"));
+    let mut statements = Parser::parse_sql(&HazelcastDialect, &text).map_err(|_| unreadable())?;
+    let Some(Statement::Query(mut query)) = statements.pop() else { return Err(unreadable()) };
+    let SetExpr::Select(select) = &mut *query.body else { return Err(unreadable()) };
+    for (number, item) in items.iter().enumerate() {
+        // Names of their own: two columns may become the same expression.
+        let alias = Ident::with_quote('"', format!("${number}"));
+        select.projection.push(SelectItem::ExprWithAlias { expr: item.clone(), alias });
+    }
+    select.selection = selection.cloned();
+    Ok(*query)
+}
+
+/// The same query for some of its entries only.
+pub(crate) fn among(query: &Query, alias: &str, keys: &[Blob]) -> Query {
+    let mut narrowed = query.clone();
+    if let SetExpr::Select(select) = &mut *narrowed.body {
+        let quote = |name: &str| Ident::with_quote('"', name);
+        let list = keys.iter().map(|key| Expr::value(SqlValue::HexStringLiteral(hex(key)))).collect();
+        let is_one = Expr::InList {
+            expr: Box::new(Expr::CompoundIdentifier(vec![quote(alias), quote(RAW_KEY)])),
+            list,
+            negated: false,
+        };
+        select.selection = Some(match select.selection.take() {
+            None => is_one,
+            Some(selection) => Expr::BinaryOp {
+                left: Box::new(Expr::Nested(Box::new(selection))),
+                op: BinaryOperator::And,
+                right: Box::new(is_one),
+            },
+        });
+    }
+    narrowed
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Whether a query has queries within: then it may read the map that the statement changes, and must be done reading first.
+pub(crate) fn has_subqueries(query: &Query) -> bool {
+    struct Count(usize);
+    impl Visitor for Count {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.0 += 1;
+            if self.0 > 1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+    Visit::visit(query, &mut Count(0)).is_break()
+}
+
+/// Whether a query reads a table.
+pub(crate) fn reads(query: &Query, table: &str) -> bool {
+    struct Find<'t>(&'t str);
+    impl Visitor for Find<'_> {
+        type Break = ();
+
+        fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+            let name = relation.0.last().and_then(|part| part.as_ident());
+            if name.is_some_and(|name| name.value == self.0) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        }
+    }
+    Visit::visit(query, &mut Find(table)).is_break()
+}

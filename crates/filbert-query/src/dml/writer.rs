@@ -1,0 +1,232 @@
+//! Rows as entries: keys and values in the formats that a mapping declares.
+
+use std::borrow::Cow;
+
+use filbert_data::{
+    Blob, DataError, FieldPath, FieldType, IdsLayout, Side, Step, ToBlob, Value, compact, ids, portable,
+};
+use filbert_grid::Schemas;
+use filbert_grid::query::SqlError;
+
+use crate::catalog::{EntryFormat, Mapping, MappingColumn};
+use crate::error::data_error;
+
+/// Writes one half of an entry.
+enum Part {
+    /// One column is all of it.
+    Whole {
+        column: usize,
+        field_type: FieldType,
+    },
+    /// The columns are its fields, in this order.
+    Json(Vec<(usize, String)>),
+    Compact {
+        columns: Vec<usize>,
+        writer: compact::Writer,
+    },
+    Portable {
+        columns: Vec<usize>,
+        writer: portable::Writer,
+    },
+    Ids {
+        columns: Vec<usize>,
+        layout: IdsLayout,
+    },
+    /// The format cannot be written from columns.
+    Unwritable(String),
+}
+
+/// Writes entries of one mapping. A row has one value for each of its columns, hidden ones included.
+pub(crate) struct EntryWriter {
+    key: Part,
+    value: Part,
+    /// The hidden columns that are the whole key and the whole value.
+    whole_key: Option<usize>,
+    whole_value: Option<usize>,
+    types: Vec<(String, FieldType)>,
+}
+
+impl EntryWriter {
+    /// A writer for a mapping; the schemas of its Compact classes are announced.
+    pub(crate) fn new(mapping: &Mapping, schemas: &Schemas) -> Result<Self, SqlError> {
+        let part = |side, format| part_of(&mapping.columns, side, format);
+        let writer = EntryWriter {
+            key: part(Side::Key, &mapping.key_format)?,
+            value: part(Side::Value, &mapping.value_format)?,
+            whole_key: mapping.columns.iter().position(|column| column.path == FieldPath::KEY),
+            whole_value: mapping.columns.iter().position(|column| column.path == FieldPath::THIS),
+            types: mapping.columns.iter().map(|column| (column.name.clone(), column.field_type.clone())).collect(),
+        };
+        for part in [&writer.key, &writer.value] {
+            if let Part::Compact { writer, .. } = part {
+                schemas.put(writer.schema().clone())?;
+            }
+        }
+        Ok(writer)
+    }
+
+    /// Takes each value of a row as its column's type.
+    pub(crate) fn convert<'v>(&self, column: usize, value: Value<'v>) -> Result<Value<'v>, SqlError> {
+        let Some((name, field_type)) = self.types.get(column) else { return Ok(value) };
+        if value.is_null() || matches!(field_type, FieldType::Object | FieldType::Array(_)) {
+            return Ok(value);
+        }
+        value.convert(field_type).map_err(|error| data_error(format!("column {name:?}: {error}")))
+    }
+
+    /// The key of a row.
+    pub(crate) fn key(&self, row: &[Value<'_>]) -> Result<Blob, SqlError> {
+        self.write(&self.key, self.whole_key, row, "__key")
+    }
+
+    /// The value of a row.
+    pub(crate) fn value(&self, row: &[Value<'_>]) -> Result<Blob, SqlError> {
+        self.write(&self.value, self.whole_value, row, "this")
+    }
+
+    fn write(&self, part: &Part, whole: Option<usize>, row: &[Value<'_>], name: &str) -> Result<Blob, SqlError> {
+        let at = |column: usize| row.get(column).unwrap_or(&Value::Null);
+        let given = whole.map(at).filter(|value| !value.is_null());
+        let written = match (part, given) {
+            (Part::Whole { column, field_type }, _) => {
+                let value = at(*column);
+                if value.is_null() {
+                    return Err(data_error(format!("cannot write NULL to the {name:?} field")));
+                }
+                whole_blob(value, field_type)
+            }
+            // Given as a whole, it need not be put together.
+            (_, Some(value)) => value.to_blob(),
+            (Part::Json(columns), None) => json_blob(columns, row),
+            (Part::Compact { columns, writer }, None) => writer.write(&picked(columns, row)),
+            (Part::Portable { columns, writer }, None) => writer.write(&picked(columns, row)),
+            (Part::Ids { columns, layout }, None) => {
+                let mut out = Vec::new();
+                ids::write(layout, &picked(columns, row), &mut out).map(|()| Blob::from(out))
+            }
+            (Part::Unwritable(reason), None) => return Err(data_error(reason.clone())),
+        };
+        written.map_err(|error| data_error(format!("the {name:?} field: {error}")))
+    }
+}
+
+fn picked<'v>(columns: &[usize], row: &'v [Value<'v>]) -> Vec<Value<'v>> {
+    columns.iter().map(|column| row.get(*column).cloned().unwrap_or(Value::Null)).collect()
+}
+
+fn whole_blob(value: &Value<'_>, field_type: &FieldType) -> Result<Blob, DataError> {
+    match (field_type, value) {
+        (FieldType::Char, Value::Text(text)) => match text.chars().next() {
+            Some(char) => char.to_blob(),
+            None => value.to_blob(),
+        },
+        _ => value.to_blob(),
+    }
+}
+
+fn part_of(columns: &[MappingColumn], side: Side, format: &EntryFormat) -> Result<Part, SqlError> {
+    let name = if side == Side::Key { "__key" } else { "this" };
+    let fields: Vec<(usize, &str, &FieldType)> = columns
+        .iter()
+        .enumerate()
+        .filter(|(_, column)| column.path.side == side)
+        .filter_map(|(index, column)| match column.path.path.steps() {
+            [Step::Field(field)] => Some((index, &**field, &column.field_type)),
+            _ => None,
+        })
+        .collect();
+    let whole = columns.iter().position(|column| column.path.side == side && column.path.path.is_itself());
+    let whole_part = || match whole.and_then(|index| Some((index, columns.get(index)?))) {
+        Some((column, declared)) => Part::Whole { column, field_type: declared.field_type.clone() },
+        None => Part::Unwritable(format!("there is no column for the {name:?} field, expected one")),
+    };
+    let indexes = || fields.iter().map(|(index, ..)| *index).collect::<Vec<_>>();
+    let named = || fields.iter().map(|(_, field, field_type)| ((*field).to_owned(), (*field_type).clone())).collect();
+    if fields.is_empty() && !matches!(format, EntryFormat::Ids(_)) {
+        return Ok(whole_part());
+    }
+    Ok(match format {
+        EntryFormat::Primitive(_) | EntryFormat::Json | EntryFormat::Object => whole_part(),
+        EntryFormat::JsonFlat => {
+            Part::Json(fields.iter().map(|(index, field, _)| (*index, (*field).to_owned())).collect())
+        }
+        EntryFormat::Compact { type_name } => {
+            Part::Compact { columns: indexes(), writer: compact::Writer::new(type_name.clone(), named()) }
+        }
+        EntryFormat::Portable { factory_id, class_id, version } => {
+            let class = portable::ClassId { factory_id: *factory_id, class_id: *class_id, version: *version };
+            let class = portable::ClassDefinition::of_types(class, named());
+            let writer = portable::Writer::new(class).map_err(|error| data_error(error.to_string()))?;
+            Part::Portable { columns: indexes(), writer }
+        }
+        EntryFormat::Ids(layout) => {
+            let find = |field: &String| fields.iter().find(|(_, name, _)| name == field).map(|(index, ..)| *index);
+            let columns: Option<Vec<usize>> = layout.fields.iter().map(|(field, _)| find(field)).collect();
+            match columns {
+                Some(columns) => Part::Ids { columns, layout: layout.clone() },
+                None => Part::Unwritable(format!("not every field of the {name:?} layout has a column")),
+            }
+        }
+    })
+}
+
+/// A JSON object of the columns; nulls are written.
+fn json_blob(columns: &[(usize, String)], row: &[Value<'_>]) -> Result<Blob, DataError> {
+    let mut text = String::from("{");
+    for (index, (column, name)) in columns.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        push_json_text(name, &mut text);
+        text.push(':');
+        push_json(row.get(*column).unwrap_or(&Value::Null), &mut text);
+    }
+    text.push('}');
+    Value::Json(Cow::Owned(text)).to_blob()
+}
+
+fn push_json(value: &Value<'_>, out: &mut String) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Boolean(true) => out.push_str("true"),
+        Value::Boolean(false) => out.push_str("false"),
+        Value::Json(text) => out.push_str(text),
+        Value::Float32(number) if !number.is_finite() => out.push_str("null"),
+        Value::Float64(number) if !number.is_finite() => out.push_str("null"),
+        Value::Int8(_)
+        | Value::Int16(_)
+        | Value::Int32(_)
+        | Value::Int64(_)
+        | Value::Float32(_)
+        | Value::Float64(_)
+        | Value::Decimal(_) => out.push_str(&value.to_string()),
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                push_json(item, out);
+            }
+            out.push(']');
+        }
+        other => push_json_text(&other.to_string(), out),
+    }
+}
+
+/// A text as JSON writes it.
+fn push_json_text(text: &str, out: &mut String) {
+    out.push('"');
+    for char in text.chars() {
+        match char {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            control if u32::from(control) < 0x20 => out.push_str(&format!("\\u{:04x}", u32::from(control))),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+}

@@ -1,0 +1,400 @@
+//! The engine: statements and queries of the map API, in place where they are short, else on threads of its own.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::{RecordBatch, StringViewArray};
+use arrow_schema::{DataType, Field, Schema};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_stream};
+use filbert_data::{FieldType, Value};
+use filbert_grid::query::{
+    ColumnMeta, DescribeReply, EntryFilter, EntryProjection, ExpectedResult, MapQuery, PreparedQuery, QueryEngine,
+    Running, SqlError, SqlErrorCode, Statement, StatementReply, StatementResult,
+};
+use filbert_grid::{Grid, GridError, Map, layout_changes};
+
+use crate::catalog::Catalog;
+use crate::config::QueryConfig;
+use crate::cursor::{Limits, ReadyRows, RunningRows, ended_early};
+use crate::ddl;
+use crate::describe;
+use crate::dialect::{self, Parsed, ParsedStatement};
+use crate::dml::Dml;
+use crate::error::{of_datafusion, parsing_error};
+use crate::explain;
+use crate::plan::planner::{PlannedQuery, bind, check_count, columns_of, plan_query, with_parameters};
+use crate::plan::session::Sessions;
+use crate::plan_cache::{PlanCache, PlanCacheStatistics};
+use crate::predicates;
+use crate::short::{ShortDml, ShortQuery};
+use crate::tables::{TableCatalog, Tables};
+use crate::threads::Threads;
+
+/// Figures of the engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueryStatistics {
+    /// The cache of plans.
+    pub plans: PlanCacheStatistics,
+    /// Memory that running queries hold, in bytes.
+    pub memory_bytes: usize,
+    /// Mappings.
+    pub mappings: usize,
+}
+
+/// A statement that is understood and planned as far as it can be without its parameters.
+#[allow(clippy::large_enum_variant, reason = "each is kept once, behind an Arc")]
+pub(crate) enum Plan {
+    Query {
+        planned: PlannedQuery,
+        /// The optimized plan, of queries without parameters.
+        optimized: Option<LogicalPlan>,
+        short: Option<ShortQuery>,
+    },
+    Change {
+        statement: ParsedStatement,
+        short: Option<ShortDml>,
+    },
+    /// Everything that is rare.
+    Other(ParsedStatement),
+}
+
+pub(crate) struct Inner {
+    pub(crate) config: QueryConfig,
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) sessions: Sessions,
+    pub(crate) threads: Threads,
+    plans: PlanCache<Plan>,
+}
+
+/// The query engine of a member.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("config", &self.inner.config).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Starts the engine of a member, which then serves its queries.
+    ///
+    /// # Errors
+    /// Its threads cannot be started.
+    pub fn start(grid: &Arc<Grid>, config: QueryConfig) -> Result<Engine, GridError> {
+        let catalog = Arc::new(Catalog::new(config.catalog_entries_max));
+        let tables = Arc::new(Tables::new(Arc::downgrade(grid), catalog));
+        let sessions = Sessions::new(&config, Arc::new(TableCatalog::new(tables.clone())))?;
+        let threads = Threads::start(config.threads)?;
+        let plans = PlanCache::new(config.plans_max);
+        let engine = Engine { inner: Arc::new(Inner { config, tables, sessions, threads, plans }) };
+        grid.serve_queries(Arc::new(engine.clone()));
+        Ok(engine)
+    }
+
+    /// Figures of the engine.
+    pub fn statistics(&self) -> QueryStatistics {
+        QueryStatistics {
+            plans: self.inner.plans.statistics(),
+            memory_bytes: self.inner.sessions.memory_used(),
+            mappings: self.inner.tables.catalog().mapping_names().len(),
+        }
+    }
+}
+
+impl QueryEngine for Engine {
+    fn execute_short(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
+        let inner = &*self.inner;
+        let plan = inner.plans.find(statement.text, inner.version())?;
+        match &*plan {
+            Plan::Query { short: Some(short), planned, .. } if statement.expected != ExpectedResult::UpdateCount => {
+                if let Err(error) = check_count(planned.parameters.len(), statement.parameters.len()) {
+                    return Some(Err(error));
+                }
+                let rows = short.run_in_place(statement.parameters)?;
+                Some(rows.map(|rows| StatementResult::Rows(Box::new(ReadyRows::new(planned.columns.clone(), rows)))))
+            }
+            Plan::Change { short: Some(short), statement: parsed } if statement.expected != ExpectedResult::Rows => {
+                if let Err(error) = check_count(parsed.parameters, statement.parameters.len()) {
+                    return Some(Err(error));
+                }
+                short.run_in_place(statement.parameters).map(|count| count.map(StatementResult::Count))
+            }
+            _ => None,
+        }
+    }
+
+    fn execute(&self, statement: &Statement<'_>, reply: StatementReply) -> Running {
+        let timeout = statement.timeout_ms.or(self.inner.config.timeout_ms).filter(|timeout| *timeout > 0);
+        let limits = Limits::new(timeout.map(Duration::from_millis));
+        let task = Task {
+            inner: self.inner.clone(),
+            text: statement.text.to_owned(),
+            parameters: statement.parameters.iter().map(|value| value.clone().into_owned()).collect(),
+            expected: statement.expected,
+            limits: limits.clone(),
+        };
+        self.inner.threads.spawn(async move {
+            let limits = task.limits.clone();
+            // A task of its own, which may compute long before it looks up.
+            let running = tokio::spawn(task.run());
+            let abort = running.abort_handle();
+            let done = limits.run(async { running.await.map_err(ended_early)? }).await;
+            abort.abort();
+            reply(done);
+        });
+        Running::new(move || limits.cancel())
+    }
+
+    fn describe(&self, statement: &Statement<'_>, types: &[Option<FieldType>], reply: DescribeReply) {
+        let (inner, text, types) = (self.inner.clone(), statement.text.to_owned(), types.to_vec());
+        self.inner.threads.spawn(async move { reply(describe::describe(&inner, &text, &types).await) });
+    }
+
+    fn mapping_ddl(&self, map: &str) -> Option<String> {
+        let tables = &self.inner.tables;
+        let mapping = match tables.catalog().mapping(map) {
+            Some(mapping) => (*mapping).clone(),
+            None => tables.inferred(map).ok()??,
+        };
+        Some(crate::catalog::ddl(&mapping))
+    }
+
+    fn prepare(&self, map: &Arc<Map>, query: MapQuery<'_>) -> Result<Box<dyn PreparedQuery>, GridError> {
+        let formats = self.inner.tables.formats(map).map_err(internal)?;
+        predicates::prepare(map, &formats, query)
+    }
+
+    fn filter(&self, map: &Arc<Map>, predicate: &[u8]) -> Result<Arc<dyn EntryFilter>, GridError> {
+        let formats = self.inner.tables.formats(map).map_err(internal)?;
+        Ok(Arc::new(predicates::Filter::new(predicate, &formats)?))
+    }
+
+    fn projection(&self, map: &Arc<Map>, projection: &[u8]) -> Result<Arc<dyn EntryProjection>, GridError> {
+        let formats = self.inner.tables.formats(map).map_err(internal)?;
+        Ok(Arc::new(predicates::Projector::of_blob(projection, &formats)?))
+    }
+
+    fn run_later(&self, job: Box<dyn FnOnce() + Send>) {
+        self.inner.threads.spawn_blocking(job);
+    }
+}
+
+fn internal(error: SqlError) -> GridError {
+    GridError::Internal(error.message)
+}
+
+impl Inner {
+    /// Grows when plans may have become wrong: with mappings, views, indexes and columns, and when a map is destroyed.
+    fn version(&self) -> u64 {
+        self.tables.catalog().version().wrapping_add(layout_changes())
+    }
+
+    /// The plan of a text, made now if it is not there.
+    pub(crate) async fn plan(&self, text: &str) -> Result<Arc<Plan>, SqlError> {
+        let version = self.version();
+        if let Some(plan) = self.plans.find(text, version) {
+            return Ok(plan);
+        }
+        let limits = dialect::Limits {
+            text_bytes_max: self.config.statement_bytes_max,
+            parameters_max: self.config.parameters_max,
+            ..dialect::Limits::default()
+        };
+        let statement = dialect::parse(text, &limits)?;
+        let plan = Arc::new(self.make_plan(statement).await?);
+        if !matches!(*plan, Plan::Other(_)) {
+            self.plans.keep(text, version, plan.clone());
+        }
+        Ok(plan)
+    }
+
+    async fn make_plan(&self, statement: ParsedStatement) -> Result<Plan, SqlError> {
+        match statement.parsed {
+            Parsed::Query(query) => {
+                let state = self.sessions.planning();
+                let mut planned = plan_query(state, &self.tables, *query).await?;
+                planned.parameters.resize(statement.parameters, None);
+                // A plan whose parameters' types are open cannot be optimized before they are known.
+                let optimized = state.optimize(&planned.plan).ok();
+                if let Some(optimized) = &optimized {
+                    // Types are what the rules of conversion make of them.
+                    planned.columns = columns_of(optimized);
+                }
+                let short = optimized.as_ref().and_then(|plan| ShortQuery::of(state, &planned, plan));
+                let optimized = optimized.filter(|_| planned.parameters.is_empty());
+                Ok(Plan::Query { planned, optimized, short })
+            }
+            Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_) => {
+                let short = ShortDml::of(&self.tables, &statement.parsed)?;
+                Ok(Plan::Change { statement, short })
+            }
+            _ => Ok(Plan::Other(statement)),
+        }
+    }
+}
+
+/// A statement on its way.
+struct Task {
+    inner: Arc<Inner>,
+    text: String,
+    parameters: Vec<Value<'static>>,
+    expected: ExpectedResult,
+    limits: Limits,
+}
+
+impl Task {
+    async fn run(self) -> Result<StatementResult, SqlError> {
+        let plan = self.inner.plan(&self.text).await?;
+        match &*plan {
+            Plan::Query { planned, optimized, short } => {
+                self.expect(ExpectedResult::Rows)?;
+                check_count(planned.parameters.len(), self.parameters.len())?;
+                if let Some(short) = short
+                    && let Some(rows) = short.run(&self.inner.threads, &self.parameters).await
+                {
+                    return Ok(StatementResult::Rows(Box::new(ReadyRows::new(planned.columns.clone(), rows?))));
+                }
+                self.query(planned, optimized.as_ref()).await
+            }
+            Plan::Change { statement, .. } => {
+                self.expect(ExpectedResult::UpdateCount)?;
+                check_count(statement.parameters, self.parameters.len())?;
+                self.change(&statement.parsed).await.map(StatementResult::Count)
+            }
+            Plan::Other(statement) => {
+                check_count(statement.parameters, self.parameters.len())?;
+                self.other(statement).await
+            }
+        }
+    }
+
+    fn expect(&self, found: ExpectedResult) -> Result<(), SqlError> {
+        if self.expected == ExpectedResult::Any || self.expected == found {
+            return Ok(());
+        }
+        let text = match found {
+            ExpectedResult::Rows => "the statement doesn't produce update count, it produces rows",
+            _ => "the statement doesn't produce rows, it produces update count",
+        };
+        Err(SqlError::new(SqlErrorCode::Generic, text))
+    }
+
+    /// The physical plan of a query with its parameters' values.
+    async fn physical(
+        &self,
+        state: &SessionState,
+        planned: &PlannedQuery,
+        optimized: Option<&LogicalPlan>,
+    ) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
+        let physical = match optimized {
+            Some(optimized) => state.query_planner().create_physical_plan(optimized, state).await,
+            None => {
+                let values = bind(&planned.parameters, &self.parameters)?;
+                let plan = with_parameters(planned.plan.clone(), values)?;
+                state.create_physical_plan(&plan).await
+            }
+        };
+        physical.map_err(|error| of_datafusion(&error))
+    }
+
+    async fn query(
+        &self,
+        planned: &PlannedQuery,
+        optimized: Option<&LogicalPlan>,
+    ) -> Result<StatementResult, SqlError> {
+        let state = self.inner.sessions.begin();
+        let physical = self.physical(&state, planned, optimized).await?;
+        let infinite = physical.boundedness().is_unbounded();
+        let stream = execute_stream(physical, state.task_ctx()).map_err(|error| of_datafusion(&error))?;
+        // A parameter's value may decide a column's type.
+        let columns = retyped(&planned.columns, &stream.schema());
+        let rows = RunningRows::new(columns, stream, infinite, self.limits.clone(), self.inner.threads.clone());
+        Ok(StatementResult::Rows(Box::new(rows)))
+    }
+
+    async fn change(&self, parsed: &Parsed) -> Result<u64, SqlError> {
+        let inner = &*self.inner;
+        let dml = Dml { grid: inner.tables.grid()?, tables: &inner.tables, sessions: &inner.sessions };
+        match parsed {
+            Parsed::Insert(insert) => dml.insert(insert, &self.parameters).await,
+            Parsed::Update(update) => dml.update(update, &self.parameters).await,
+            Parsed::Delete(delete) => dml.delete(delete, &self.parameters).await,
+            _ => Err(parsing_error("a statement that changes entries is expected")),
+        }
+    }
+
+    async fn other(&self, statement: &ParsedStatement) -> Result<StatementResult, SqlError> {
+        match &statement.parsed {
+            Parsed::Explain { analyze, statement: explained } => {
+                self.expect(ExpectedResult::Rows)?;
+                self.explain(explained, *analyze, statement.parameters).await
+            }
+            Parsed::Show(what) => {
+                self.expect(ExpectedResult::Rows)?;
+                let rows = ddl::show(&self.inner.tables, what)?;
+                Ok(ready(rows))
+            }
+            parsed => {
+                self.expect(ExpectedResult::UpdateCount)?;
+                ddl::run(&self.inner, parsed).await?;
+                Ok(StatementResult::Count(0))
+            }
+        }
+    }
+
+    async fn explain(&self, parsed: &Parsed, analyze: bool, parameters: usize) -> Result<StatementResult, SqlError> {
+        let statement = ParsedStatement { parsed: parsed.clone(), parameters };
+        let lines = match self.inner.make_plan(statement).await? {
+            Plan::Query { planned, optimized, short } => {
+                if let Some(short) = &short {
+                    explain::short(short, &self.parameters, analyze)?
+                } else {
+                    let state = self.inner.sessions.begin();
+                    let physical = self.physical(&state, &planned, optimized.as_ref()).await?;
+                    explain::plan(&physical, &state, analyze).await?
+                }
+            }
+            Plan::Change { .. } | Plan::Other(_) if analyze => {
+                return Err(parsing_error("EXPLAIN ANALYZE runs queries only: it changes nothing"));
+            }
+            Plan::Change { short: Some(short), .. } => vec![short.describe()],
+            Plan::Change { statement, .. } | Plan::Other(statement) => vec![explain::change(&statement.parsed)],
+        };
+        Ok(ready(text_rows("rel", lines.iter().map(String::as_str))?))
+    }
+}
+
+fn retyped(columns: &Arc<[ColumnMeta]>, schema: &Schema) -> Arc<[ColumnMeta]> {
+    let field = |(column, field): (&ColumnMeta, &Arc<Field>)| {
+        let found = crate::types::field_type_of(field);
+        // What metadata told is not lost for a type that is the same in Arrow.
+        let same = filbert_grid::query::arrow_type(&column.field_type) == *field.data_type();
+        ColumnMeta { field_type: if same { column.field_type.clone() } else { found }, ..column.clone() }
+    };
+    columns.iter().zip(schema.fields()).map(field).collect()
+}
+
+/// Rows that are all there as a statement's result.
+fn ready(rows: RecordBatch) -> StatementResult {
+    let of_field = |field: &Arc<Field>| ColumnMeta {
+        name: field.name().clone(),
+        field_type: crate::types::field_type_of(field),
+        nullable: field.is_nullable(),
+    };
+    let columns = rows.schema().fields().iter().map(of_field).collect();
+    StatementResult::Rows(Box::new(ReadyRows::new(columns, rows)))
+}
+
+/// Rows of one text column.
+pub(crate) fn text_rows<'t>(name: &str, texts: impl Iterator<Item = &'t str>) -> Result<RecordBatch, SqlError> {
+    let array = StringViewArray::from_iter_values(texts);
+    let schema = Schema::new(vec![Field::new(name, DataType::Utf8View, false)]);
+    RecordBatch::try_new(Arc::new(schema), vec![Arc::new(array)])
+        .map_err(|error| SqlError::new(SqlErrorCode::Generic, error.to_string()))
+}

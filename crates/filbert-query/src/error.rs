@@ -1,0 +1,55 @@
+//! Errors of statements: made here, or found in what DataFusion reports.
+
+use std::error::Error;
+
+use datafusion::common::DataFusionError;
+use filbert_grid::query::{SqlError, SqlErrorCode};
+
+/// A value cannot be read or computed.
+pub(crate) fn data_error(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlErrorCode::DataException, message).with_sqlstate("22000")
+}
+
+/// A statement cannot be understood.
+pub(crate) fn parsing_error(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlErrorCode::Parsing, message).with_sqlstate("42601")
+}
+
+/// Carries an error through DataFusion.
+pub(crate) fn carried(error: SqlError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// What DataFusion reports, as an error of a statement: one of ours if it carries one.
+pub(crate) fn of_datafusion(error: &DataFusionError) -> SqlError {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(current) = cause {
+        if let Some(found) = current.downcast_ref::<SqlError>() {
+            return found.clone();
+        }
+        if let Some(DataFusionError::Shared(shared)) = current.downcast_ref::<DataFusionError>() {
+            return of_datafusion(shared);
+        }
+        if let Some(DataFusionError::External(inner)) = current.downcast_ref::<DataFusionError>()
+            && let Some(found) = inner.downcast_ref::<SqlError>()
+        {
+            return found.clone();
+        }
+        cause = current.source();
+    }
+    let root = error.find_root();
+    let message = root.strip_backtrace();
+    match root {
+        DataFusionError::SQL(..) => parsing_error(message),
+        DataFusionError::ArrowError(..) | DataFusionError::Execution(_) => data_error(message),
+        DataFusionError::ResourcesExhausted(_) => {
+            let mut error = SqlError::new(SqlErrorCode::Generic, message).with_sqlstate("53200");
+            error.kind = filbert_grid::ErrorKind::OutOfMemory;
+            error
+        }
+        DataFusionError::Plan(_) | DataFusionError::SchemaError(..) | DataFusionError::NotImplemented(_) => {
+            parsing_error(message)
+        }
+        _ => SqlError::new(SqlErrorCode::Generic, message),
+    }
+}

@@ -1,0 +1,237 @@
+//! `+`, `-` and `*` of whole numbers that fail instead of wrapping around.
+//!
+//! DataFusion computes them in the type of the operands and wraps. Here they are computed in 64 bits and fail beyond. The
+//! result's type is the smallest that holds every result, as in Hazelcast: a `TINYINT` and a `TINYINT` are a `SMALLINT`.
+//!
+//! The functions take the operators' place when a statement is planned; where a type is known only with the values of
+//! parameters, an analyzer rule does it later, and types are coerced again.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, cast::AsArray};
+use arrow_schema::DataType;
+use datafusion::arrow::compute::kernels::numeric::{add, mul, sub};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, cast,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use filbert_data::FieldType;
+
+use super::row::{Function, failed, is_integer, is_text, wrong_arguments};
+use super::text::JSON_AS_TEXT;
+
+/// Digits behind the point of a quotient of decimals.
+const QUOTIENT_SCALE: i8 = crate::types::DECIMAL_SCALE;
+
+static ADD: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(Function::udf("checked_add", coerce, returns, |args| compute(args, Operator::Plus))));
+static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    Arc::new(Function::udf("checked_subtract", coerce, returns, |args| compute(args, Operator::Minus)))
+});
+static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    Arc::new(Function::udf("checked_multiply", coerce, returns, |args| compute(args, Operator::Multiply)))
+});
+
+/// The functions.
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    [&ADD, &SUBTRACT, &MULTIPLY].map(|function| function.as_ref().clone()).to_vec()
+}
+
+/// Puts the functions in the place of operators when a statement is planned.
+#[derive(Debug)]
+pub(super) struct Planner;
+
+impl ExprPlanner for Planner {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let (function, grow): (_, fn(u32, u32) -> u32) = match expr.op {
+            BinaryOperator::Plus => (&ADD, |left, right| left.max(right) + 1),
+            BinaryOperator::Minus => (&SUBTRACT, |left, right| left.max(right) + 1),
+            BinaryOperator::Multiply => (&MULTIPLY, |left, right| left + right),
+            BinaryOperator::Divide => return Ok(quotient(expr, schema)),
+            _ => return Ok(PlannerResult::Original(expr)),
+        };
+        let (Some(left), Some(right)) = (bits(&expr.left, schema), bits(&expr.right, schema)) else {
+            return Ok(PlannerResult::Original(expr));
+        };
+        let computed = call(function, vec![expr.left, expr.right]).data;
+        Ok(PlannerResult::Planned(match grow(left, right) {
+            0..=7 => cast(computed, DataType::Int8),
+            8..=15 => cast(computed, DataType::Int16),
+            16..=31 => cast(computed, DataType::Int32),
+            _ => computed,
+        }))
+    }
+}
+
+/// A quotient of decimals with twenty digits behind the point: DataFusion gives it four more than the dividend has.
+fn quotient(expr: RawBinaryExpr, schema: &DFSchema) -> PlannerResult<RawBinaryExpr> {
+    let types = [expr.left.get_type(schema), expr.right.get_type(schema)];
+    let [Ok(left), Ok(right)] = types else { return PlannerResult::Original(expr) };
+    let is_exact = |data_type: &DataType| data_type.is_decimal() || data_type.is_integer();
+    if !is_exact(&left) || !is_exact(&right) || !(left.is_decimal() || right.is_decimal()) {
+        return PlannerResult::Original(expr);
+    }
+    let scale = |data_type: &DataType| match data_type {
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => *scale,
+        _ => 0,
+    };
+    PlannerResult::Planned(Expr::BinaryExpr(BinaryExpr {
+        left: Box::new(cast(expr.left, DataType::Decimal256(76, scale(&left).max(QUOTIENT_SCALE - 4)))),
+        op: Operator::Divide,
+        right: Box::new(cast(expr.right, DataType::Decimal256(76, scale(&right)))),
+    }))
+}
+
+/// Bits that the values of a whole number have at most, without the sign.
+fn bits(operand: &Expr, schema: &DFSchema) -> Option<u32> {
+    if let Expr::Literal(ScalarValue::Int64(Some(number)), _) = operand {
+        return Some(u64::BITS - number.unsigned_abs().leading_zeros());
+    }
+    match operand.get_type(schema).ok()? {
+        DataType::Int8 => Some(7),
+        DataType::Int16 | DataType::UInt8 => Some(15),
+        DataType::Int32 | DataType::UInt16 => Some(31),
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => Some(63),
+        _ => None,
+    }
+}
+
+fn coerce(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    if types.len() != 2 || !types.iter().all(is_integer) {
+        return Err(wrong_arguments(name, types));
+    }
+    Ok(vec![DataType::Int64; 2])
+}
+
+fn returns(_: &ReturnFieldArgs<'_>) -> Result<FieldType> {
+    Ok(FieldType::BigInt)
+}
+
+fn compute(args: &ScalarFunctionArgs, operator: Operator) -> Result<ColumnarValue> {
+    let [left, right] = args.args.as_slice() else { return Err(failed("an operator has two operands")) };
+    let computed = match operator {
+        Operator::Plus => datafusion::physical_expr_common::datum::apply(left, right, |l, r| add(l, r)),
+        Operator::Minus => datafusion::physical_expr_common::datum::apply(left, right, |l, r| sub(l, r)),
+        _ => datafusion::physical_expr_common::datum::apply(left, right, |l, r| mul(l, r)),
+    };
+    computed.map_err(|_| failed(overflow(left, right, operator)))
+}
+
+/// The message for the first row that overflows.
+fn overflow(left: &ColumnarValue, right: &ColumnarValue, operator: Operator) -> String {
+    let rows = match (left, right) {
+        (ColumnarValue::Array(rows), _) | (_, ColumnarValue::Array(rows)) => rows.len(),
+        _ => 1,
+    };
+    let numbers = |operand: &ColumnarValue| operand.to_array(rows).ok();
+    let (left, right) = (numbers(left), numbers(right));
+    let at = |array: &Option<arrow_array::ArrayRef>, row: usize| {
+        let array = array.as_ref()?.as_primitive_opt::<Int64Type>()?;
+        array.is_valid(row).then(|| array.value(row))
+    };
+    for row in 0..rows {
+        let (Some(left), Some(right)) = (at(&left, row), at(&right, row)) else { continue };
+        let computed = match operator {
+            Operator::Plus => left.checked_add(right),
+            Operator::Minus => left.checked_sub(right),
+            _ => left.checked_mul(right),
+        };
+        if computed.is_none() {
+            return format!(
+                "BIGINT overflow in '{operator}' operator: {left} {operator} {right} (consider adding explicit CAST to DECIMAL)"
+            );
+        }
+    }
+    format!("BIGINT overflow in '{operator}' operator (consider adding explicit CAST to DECIMAL)")
+}
+
+/// Puts the functions in the place of the operators.
+#[derive(Debug)]
+pub(super) struct Checked;
+
+impl AnalyzerRule for Checked {
+    fn name(&self) -> &str {
+        "checked_arithmetic"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let transformed = plan.transform_up_with_subqueries(checked_plan)?;
+        if !transformed.transformed {
+            return Ok(transformed.data);
+        }
+        TypeCoercion::new().analyze(transformed.data, config)
+    }
+}
+
+fn checked_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    }
+    let names = NamePreserver::new(&plan);
+    let transformed = plan.map_expressions(|expression| {
+        let name = names.save(&expression);
+        let transformed = expression.transform_up(|expression| Ok(checked(expression, &schema)))?;
+        Ok(transformed.update_data(|expression| name.restore(expression)))
+    })?;
+    if !transformed.transformed {
+        return Ok(transformed);
+    }
+    transformed.map_data(LogicalPlan::recompute_schema)
+}
+
+fn checked(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let whole = |operand: &Expr| match operand.get_type(schema) {
+        Ok(data_type) => data_type.is_integer(),
+        // A column of an outer query; its type is not at hand, but that of the other operand may tell.
+        Err(_) => false,
+    };
+    match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if whole(&left) && whole(&right) => {
+            let function = match op {
+                Operator::Plus => &ADD,
+                Operator::Minus => &SUBTRACT,
+                Operator::Multiply => &MULTIPLY,
+                _ => return Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+            };
+            call(function, vec![*left, *right])
+        }
+        // A cast keeps the mark by which a text is told to be a JSON document.
+        Expr::Cast(to_text) if is_text(to_text.field.data_type()) && is_json(&to_text.expr, schema) => {
+            call(&JSON_AS_TEXT, vec![*to_text.expr])
+        }
+        Expr::Negative(operand) if !matches!(*operand, Expr::Literal(..)) && whole(&operand) => {
+            let data_type = operand.get_type(schema).unwrap_or(DataType::Int64);
+            let computed = call(&SUBTRACT, vec![Expr::Literal(ScalarValue::Int64(Some(0)), None), *operand]);
+            match data_type {
+                DataType::Int8 | DataType::Int16 | DataType::Int32 => {
+                    computed.update_data(|computed| cast(computed, data_type))
+                }
+                _ => computed,
+            }
+        }
+        other => Transformed::no(other),
+    }
+}
+
+fn is_json(expression: &Expr, schema: &DFSchema) -> bool {
+    expression.to_field(schema).is_ok_and(|(_, field)| crate::types::field_type_of(&field) == FieldType::Json)
+}
+
+fn call(function: &LazyLock<Arc<ScalarUDF>>, args: Vec<Expr>) -> Transformed<Expr> {
+    Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), args)))
+}

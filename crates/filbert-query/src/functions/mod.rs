@@ -1,0 +1,52 @@
+//! Functions of SQL as Hazelcast documents them, where DataFusion has none or others.
+//!
+//! | here | what |
+//! |---|---|
+//! | `json` | `JSON_VALUE`, `JSON_QUERY`, `JSON_OBJECT`, `JSON_ARRAY`, their aggregates, casts to JSON |
+//! | `text` | `POSITION`, patterns of `LIKE`, `CONCAT_WS`, `INITCAP`, .. |
+//! | `math` | everything on numbers |
+//! | `time` | `EXTRACT`, `TO_TIMESTAMP_TZ`, `TO_EPOCH_MILLIS`, `TO_CHAR` |
+//! | `series` | `generate_series`, `generate_stream` |
+//! | `checked` | `+ - *` that fail instead of wrapping around, and division |
+//! | `totals` | result types of `SUM` and `AVG` |
+
+mod checked;
+mod json;
+mod math;
+mod row;
+mod series;
+mod text;
+mod time;
+mod totals;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use datafusion::execution::FunctionRegistry;
+use datafusion::prelude::SessionContext;
+
+pub(crate) use json::push_json_text;
+
+/// Makes a session know the functions, and the rules by which operators and aggregates become ours.
+pub(crate) fn register(context: &SessionContext) {
+    let scalars = [json::functions(), text::functions(), math::functions(), time::functions(), checked::functions()];
+    for function in scalars.into_iter().flatten() {
+        context.register_udf(function);
+    }
+    for aggregate in totals::aggregates() {
+        context.register_udaf(aggregate);
+    }
+    for (name, function) in series::functions() {
+        context.register_udtf(name, function);
+    }
+    let state = context.state_ref();
+    let mut state = state.write();
+    // The functions are DataFusion's too, but this kind of registration has an error that cannot be.
+    let _ = state.register_expr_planner(Arc::new(checked::Planner));
+    state.add_analyzer_rule(Arc::new(checked::Checked));
+    state.add_analyzer_rule(Arc::new(crate::subqueries::ScalarSubqueries));
+    // What `TIMESTAMP WITH TIME ZONE` is kept in.
+    state.config_mut().options_mut().execution.time_zone = Some("UTC".into());
+}

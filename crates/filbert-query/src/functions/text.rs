@@ -1,0 +1,117 @@
+//! Functions on texts that DataFusion has not, or otherwise.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::builder::Int32Builder;
+use arrow_schema::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
+use filbert_data::{FieldType, ToBlob};
+
+use super::row::{
+    Function, Texts, collect, collect_texts, constant_text, failed, is_integer, is_text, wrong_arguments,
+};
+use crate::types::{field_type_of, value_of};
+
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    vec![
+        Function::udf("like_pattern", coerce_texts, returns_text, like_pattern),
+        Function::udf("position", coerce_position, |_| Ok(FieldType::Integer), position),
+        JSON_AS_TEXT.as_ref().clone(),
+        Function::udf("cast_object", |_, types| Ok(types.to_vec()), |_| Ok(FieldType::Object), cast_object),
+    ]
+}
+
+/// A JSON document as a text like others: in Arrow they are the same.
+pub(super) static JSON_AS_TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    Arc::new(Function::udf("json_as_text", coerce_texts, returns_text, |args| {
+        Ok(args.args.first().cloned().unwrap_or(ColumnarValue::Scalar(ScalarValue::Utf8View(None))))
+    }))
+});
+
+fn returns_text(_: &ReturnFieldArgs<'_>) -> Result<FieldType> {
+    Ok(FieldType::Varchar)
+}
+
+/// A value as the bytes of a blob; an object as it is.
+fn cast_object(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let [value] = args.args.as_slice() else { return Err(wrong_arguments("cast_object", &[])) };
+    if value.data_type().is_binary() {
+        return Ok(value.clone());
+    }
+    let field_type = args.arg_fields.first().map_or(FieldType::Varchar, |field| field_type_of(field));
+    collect(args, |row| {
+        let scalar = match value {
+            ColumnarValue::Scalar(scalar) => scalar.clone(),
+            ColumnarValue::Array(rows) => ScalarValue::try_from_array(rows, row)?,
+        };
+        let value = value_of(&scalar, &field_type);
+        if value.is_null() {
+            return Ok(ScalarValue::BinaryView(None));
+        }
+        let blob = value.to_blob().map_err(|error| failed(error.to_string()))?;
+        Ok(ScalarValue::BinaryView(Some(blob.into_vec())))
+    })
+}
+
+fn coerce_texts(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    if !types.iter().all(is_text) {
+        return Err(wrong_arguments(name, types));
+    }
+    Ok(vec![DataType::Utf8View; types.len()])
+}
+
+/// A pattern whose escape character is another, or none, as one whose escape character is the backslash.
+fn like_pattern(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let escape = constant_text(args, 1).and_then(|escape| escape.chars().next());
+    let patterns = Texts::of(args, 0)?;
+    collect_texts(args, |row| match patterns.get(row) {
+        Some(pattern) => crate::dialect::like_pattern(pattern, escape).map(Some).map_err(crate::error::carried),
+        None => Ok(None),
+    })
+}
+
+fn coerce_position(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [seek, text] if is_text(seek) && is_text(text) => Ok(vec![DataType::Utf8View; 2]),
+        [seek, text, from] if is_text(seek) && is_text(text) && is_integer(from) => {
+            Ok(vec![DataType::Utf8View, DataType::Utf8View, DataType::Int64])
+        }
+        _ => Err(wrong_arguments(name, types)),
+    }
+}
+
+/// The place of a text in another, from 1, at or after a place; 0 = it is not there.
+fn position(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let (seeks, texts) = (Texts::of(args, 0)?, Texts::of(args, 1)?);
+    let from = match args.args.get(2) {
+        None => None,
+        Some(from) => Some(from.to_array(args.number_rows)?),
+    };
+    let one = |row: usize| -> Result<Option<i32>> {
+        let (Some(seek), Some(text)) = (seeks.get(row), texts.get(row)) else { return Ok(None) };
+        let from = match &from {
+            None => 1,
+            Some(from) => match ScalarValue::try_from_array(from, row)? {
+                ScalarValue::Int64(Some(from)) => from,
+                _ => return Ok(None),
+            },
+        };
+        let skipped = usize::try_from(from.max(1) - 1).unwrap_or(usize::MAX);
+        let Some((start, _)) = text.char_indices().nth(skipped) else {
+            let at_end = seek.is_empty() && skipped == text.chars().count();
+            return Ok(Some(if at_end { i32::try_from(skipped + 1).unwrap_or(i32::MAX) } else { 0 }));
+        };
+        let rest = text.get(start..).unwrap_or_default();
+        let found = rest.find(seek).map(|at| skipped + rest.get(..at).unwrap_or_default().chars().count() + 1);
+        Ok(Some(found.and_then(|found| i32::try_from(found).ok()).unwrap_or(0)))
+    };
+    if args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_))) {
+        return Ok(ColumnarValue::Scalar(ScalarValue::Int32(one(0)?)));
+    }
+    let mut builder = Int32Builder::with_capacity(args.number_rows);
+    for row in 0..args.number_rows {
+        builder.append_option(one(row)?);
+    }
+    Ok(ColumnarValue::Array(Arc::new(builder.finish())))
+}

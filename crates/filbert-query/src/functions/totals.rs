@@ -1,0 +1,265 @@
+//! `SUM` and `AVG` with the types that Hazelcast gives them: a sum of `BIGINT` is a `DECIMAL` and cannot overflow, an average
+//! of whole numbers is a `DECIMAL`. Computed by DataFusion's, over wider arguments.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray};
+use arrow_schema::{DataType, Field, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::functions_aggregate::average::avg_udaf;
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
+};
+
+use super::row::wrong_arguments;
+
+/// The aggregates, by DataFusion's names.
+pub(super) fn aggregates() -> Vec<AggregateUDF> {
+    let total = |name, inner, widen| {
+        AggregateUDF::new_from_impl(Total {
+            name,
+            inner,
+            widen,
+            signature: Signature::user_defined(Volatility::Immutable),
+        })
+    };
+    vec![total("sum", sum_udaf(), sum_type as fn(&DataType) -> _), total("avg", avg_udaf(), avg_type)]
+}
+
+/// An aggregate of DataFusion with other types of arguments.
+#[derive(Debug)]
+struct Total {
+    name: &'static str,
+    inner: Arc<AggregateUDF>,
+    /// The type that the inner aggregate computes with.
+    widen: fn(&DataType) -> Option<DataType>,
+    signature: Signature,
+}
+
+impl PartialEq for Total {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Total {}
+
+impl Hash for Total {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+/// The type that arguments of a type are summed as.
+fn sum_type(argument: &DataType) -> Option<DataType> {
+    Some(match argument {
+        // As many as memory holds do not leave 64 bits.
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => DataType::Int64,
+        DataType::UInt32 | DataType::Int64 => DataType::Decimal128(19, 0),
+        DataType::UInt64 => DataType::Decimal128(20, 0),
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => DataType::Float64,
+        decimal if decimal.is_decimal() => decimal.clone(),
+        DataType::Duration(_) | DataType::Interval(_) => argument.clone(),
+        _ => return None,
+    })
+}
+
+/// The type that arguments of a type are averaged as: with as many digits behind the point as leave room for the sum of a
+/// thousand million of them, and for four more that an average adds.
+fn avg_type(argument: &DataType) -> Option<DataType> {
+    match argument {
+        whole if whole.is_integer() => Some(DataType::Decimal128(28, 8)),
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale) => {
+            let whole = i8::try_from(*precision).ok()?.saturating_sub(*scale).max(0);
+            let scale = (25 - whole).min(16).max(*scale);
+            let precision = u8::try_from(whole.saturating_add(scale)).ok()?.clamp(1, 38);
+            Some(DataType::Decimal128(precision, scale))
+        }
+        _ => sum_type(argument),
+    }
+}
+
+impl Total {
+    /// The inner aggregate's type of argument and of result, and our result's, for an argument.
+    fn types(&self, argument: &DataType) -> Result<(DataType, DataType, DataType)> {
+        let types = std::slice::from_ref(argument);
+        let inner = (self.widen)(argument).ok_or_else(|| wrong_arguments(self.name, types))?;
+        let inner_result = self.inner.return_type(std::slice::from_ref(&inner))?;
+        let result = match argument {
+            DataType::Float32 if self.name == "sum" => DataType::Float32,
+            _ => inner_result.clone(),
+        };
+        Ok((inner, inner_result, result))
+    }
+
+    /// Makes something of the inner aggregate, told the inner types.
+    fn inner<T>(
+        &self,
+        args: AccumulatorArgs<'_>,
+        make: impl FnOnce(AccumulatorArgs<'_>) -> Result<T>,
+    ) -> Result<Inner<T>> {
+        let argument = args.expr_fields.first().map_or(DataType::Null, |field| field.data_type().clone());
+        let (to, inner_result, result) = self.types(&argument)?;
+        let fields = [Arc::new(Field::new("argument", to.clone(), true))];
+        let args = AccumulatorArgs {
+            return_field: Arc::new(Field::new(self.name, inner_result, true)),
+            expr_fields: &fields,
+            ..args
+        };
+        Ok(Inner { accumulator: make(args)?, to, result })
+    }
+}
+
+impl AggregateUDFImpl for Total {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        match types {
+            [DataType::Null] => Ok(vec![DataType::Float64]),
+            // Nothing is cast here: types are coerced several times, and a wider argument would ask for a wider one again.
+            [argument] => self.types(argument).map(|_| types.to_vec()),
+            _ => Err(wrong_arguments(self.name, types)),
+        }
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            [argument] => self.types(argument).map(|(_, _, result)| result),
+            _ => Err(wrong_arguments(self.name, types)),
+        }
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(self.inner(args, |args| self.inner.accumulator(args))?))
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        let argument = args.input_fields.first().map_or(DataType::Null, |field| field.data_type().clone());
+        let (to, inner_result, _) = self.types(&argument)?;
+        let fields = [Arc::new(Field::new("argument", to, true))];
+        self.inner.state_fields(StateFieldsArgs {
+            input_fields: &fields,
+            return_field: Arc::new(Field::new(self.name, inner_result, true)),
+            ..args
+        })
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        self.inner(args, |args| Ok(self.inner.groups_accumulator_supported(args))).is_ok_and(|inner| inner.accumulator)
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(Box::new(self.inner(args, |args| self.inner.create_groups_accumulator(args))?))
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(self.inner(args, |args| self.inner.create_sliding_accumulator(args))?))
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::Identical
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+}
+
+/// An accumulator whose arguments are cast before, and whose result is cast after.
+#[derive(Debug)]
+struct Inner<T> {
+    accumulator: T,
+    to: DataType,
+    result: DataType,
+}
+
+impl<T> Inner<T> {
+    fn cast(&self, values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+        values.iter().map(|values| as_type(values, &self.to)).collect()
+    }
+}
+
+fn as_type(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    if values.data_type() == to { Ok(values.clone()) } else { Ok(datafusion::arrow::compute::cast(values, to)?) }
+}
+
+impl Accumulator for Inner<Box<dyn Accumulator>> {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let values = self.cast(values)?;
+        self.accumulator.update_batch(&values)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        self.accumulator.evaluate()?.cast_to(&self.result)
+    }
+
+    fn size(&self) -> usize {
+        self.accumulator.size()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.accumulator.state()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.accumulator.merge_batch(states)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let values = self.cast(values)?;
+        self.accumulator.retract_batch(&values)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        self.accumulator.supports_retract_batch()
+    }
+}
+
+impl GroupsAccumulator for Inner<Box<dyn GroupsAccumulator>> {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        group_indices: &[usize],
+        filter: Option<&BooleanArray>,
+        groups: usize,
+    ) -> Result<()> {
+        let values = self.cast(values)?;
+        self.accumulator.update_batch(&values, group_indices, filter, groups)
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        as_type(&self.accumulator.evaluate(emit_to)?, &self.result)
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        self.accumulator.state(emit_to)
+    }
+
+    fn merge_batch(&mut self, values: &[ArrayRef], group_indices: &[usize], groups: usize) -> Result<()> {
+        self.accumulator.merge_batch(values, group_indices, groups)
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        self.accumulator.convert_to_state(&self.cast(values)?, filter)
+    }
+
+    fn size(&self) -> usize {
+        self.accumulator.size()
+    }
+}

@@ -1,0 +1,94 @@
+//! Memory of queries: each has a limit of its own, and all together another.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
+
+/// What all queries of a member may use together.
+#[derive(Debug)]
+pub(crate) struct ServerMemory {
+    used: AtomicUsize,
+    bytes_max: usize,
+}
+
+impl ServerMemory {
+    pub(crate) fn new(bytes_max: usize) -> Arc<Self> {
+        Arc::new(ServerMemory { used: AtomicUsize::new(0), bytes_max })
+    }
+
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+/// What one query may use.
+#[derive(Debug)]
+pub(crate) struct QueryMemory {
+    used: AtomicUsize,
+    bytes_max: usize,
+    server: Arc<ServerMemory>,
+}
+
+impl QueryMemory {
+    pub(crate) fn new(bytes_max: usize, server: Arc<ServerMemory>) -> Self {
+        QueryMemory { used: AtomicUsize::new(0), bytes_max, server }
+    }
+}
+
+impl fmt::Display for QueryMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "QueryMemory({} of {} bytes)", self.used.load(Ordering::Relaxed), self.bytes_max)
+    }
+}
+
+fn take(used: &AtomicUsize, bytes: usize, bytes_max: usize) -> std::result::Result<(), usize> {
+    used.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
+        used.checked_add(bytes).filter(|used| *used <= bytes_max)
+    })
+    .map(|_| ())
+}
+
+impl MemoryPool for QueryMemory {
+    fn name(&self) -> &str {
+        "query"
+    }
+
+    fn grow(&self, _: &MemoryReservation, additional: usize) {
+        self.used.fetch_add(additional, Ordering::AcqRel);
+        self.server.used.fetch_add(additional, Ordering::AcqRel);
+    }
+
+    fn shrink(&self, _: &MemoryReservation, shrink: usize) {
+        self.used.fetch_sub(shrink, Ordering::AcqRel);
+        self.server.used.fetch_sub(shrink, Ordering::AcqRel);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let refused = |limit: &str, used: usize, bytes_max: usize| {
+            Err(DataFusionError::ResourcesExhausted(format!(
+                "not enough memory for {}: {additional} more bytes needed, {used} of at most {bytes_max} bytes used; \
+                 see {limit}",
+                reservation.consumer().name()
+            )))
+        };
+        if let Err(used) = take(&self.used, additional, self.bytes_max) {
+            return refused("query_memory_bytes_max", used, self.bytes_max);
+        }
+        if let Err(used) = take(&self.server.used, additional, self.server.bytes_max) {
+            self.used.fetch_sub(additional, Ordering::AcqRel);
+            return refused("queries_memory_bytes_max", used, self.server.bytes_max);
+        }
+        Ok(())
+    }
+
+    fn reserved(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit::Finite(self.bytes_max)
+    }
+}

@@ -1,0 +1,178 @@
+//! Plans of queries.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field};
+use datafusion::common::metadata::ScalarAndMetadata;
+use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement as PlannerStatement;
+use datafusion::sql::sqlparser::ast::{
+    ObjectName, Query, Statement as SqlStatement, TableAlias, TableFactor, VisitMut, VisitorMut,
+};
+use filbert_data::Value;
+use filbert_grid::query::{ColumnMeta, SqlError};
+
+use crate::error::{data_error, of_datafusion, parsing_error};
+use crate::plan::columns::{name_columns, result_name};
+use crate::tables::Tables;
+use crate::types::{field_type_of, field_type_of_arrow, scalar_of};
+
+/// Views within views, at most.
+const VIEW_DEPTH_MAX: usize = 32;
+
+/// A query that is understood, before it is optimized.
+pub(crate) struct PlannedQuery {
+    pub(crate) plan: LogicalPlan,
+    pub(crate) columns: Arc<[ColumnMeta]>,
+    /// The type of each parameter, where the query tells it.
+    pub(crate) parameters: Vec<Option<DataType>>,
+}
+
+/// Plans a query.
+pub(crate) async fn plan_query(
+    state: &SessionState,
+    tables: &Tables,
+    mut query: Query,
+) -> Result<PlannedQuery, SqlError> {
+    expand_views(tables, &mut query)?;
+    name_columns(&mut query, &|name| tables.visible_columns(name));
+    let plan = plan_rewritten(state, tables, query).await?;
+    let columns = columns_of(&plan);
+    let parameters = parameter_types(&plan)?;
+    Ok(PlannedQuery { plan, columns, parameters })
+}
+
+/// Plans a query whose columns are named already.
+pub(crate) async fn plan_rewritten(
+    state: &SessionState,
+    tables: &Tables,
+    query: Query,
+) -> Result<LogicalPlan, SqlError> {
+    let statement = PlannerStatement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
+    let references = state.resolve_table_references(&statement).map_err(|error| of_datafusion(&error))?;
+    for reference in &references {
+        tables.check(reference.schema(), reference.table())?;
+    }
+    state.statement_to_plan(statement).await.map_err(|error| of_datafusion(&error))
+}
+
+/// The columns of a plan's result.
+pub(crate) fn columns_of(plan: &LogicalPlan) -> Arc<[ColumnMeta]> {
+    let of_field = |field: &Arc<Field>| ColumnMeta {
+        name: result_name(field.name()).to_owned(),
+        field_type: field_type_of(field),
+        nullable: field.is_nullable(),
+    };
+    plan.schema().fields().iter().map(of_field).collect()
+}
+
+/// The types of `$1`, `$2`, .. in order.
+pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>>, SqlError> {
+    let by_name = plan.get_parameter_types().map_err(|error| of_datafusion(&error))?;
+    let mut types = Vec::new();
+    for (name, data_type) in by_name {
+        let number: usize = name.strip_prefix('$').and_then(|number| number.parse().ok()).unwrap_or(0);
+        let Some(index) = number.checked_sub(1) else {
+            return Err(parsing_error(format!("parameter {name:?}, expected ?")));
+        };
+        if types.len() <= index {
+            types.resize(index + 1, None);
+        }
+        if let Some(place) = types.get_mut(index) {
+            *place = data_type;
+        }
+    }
+    Ok(types)
+}
+
+/// Checks that there are as many values as parameters, and takes each as the type that the statement asks for.
+pub(crate) fn bind(parameters: &[Option<DataType>], values: &[Value<'_>]) -> Result<Vec<ScalarValue>, SqlError> {
+    check_count(parameters.len(), values.len())?;
+    let bound = parameters.iter().zip(values).enumerate().map(|(index, (wanted, value))| {
+        let converted = bind_one(index, wanted.as_ref(), value)?;
+        let scalar = scalar_of(&converted)?;
+        match wanted {
+            Some(wanted) if scalar.data_type() != *wanted => {
+                scalar.cast_to(wanted).map_err(|error| of_datafusion(&error))
+            }
+            _ => Ok(scalar),
+        }
+    });
+    bound.collect()
+}
+
+/// A parameter's value as the type that the statement asks for.
+pub(crate) fn bind_one<'v>(index: usize, wanted: Option<&DataType>, value: &Value<'v>) -> Result<Value<'v>, SqlError> {
+    let Some(wanted) = wanted else { return Ok(value.clone()) };
+    if value.is_null() || matches!(value, Value::Object(_)) {
+        return Ok(value.clone());
+    }
+    value
+        .clone()
+        .convert(&field_type_of_arrow(wanted))
+        .map_err(|error| data_error(format!("parameter at position {index}: {error}")))
+}
+
+/// Fails unless there is a value for each parameter.
+pub(crate) fn check_count(expected: usize, found: usize) -> Result<(), SqlError> {
+    if expected == found {
+        return Ok(());
+    }
+    let text = format!("unexpected parameter count: expected {expected}, got {found}");
+    Err(data_error(text).with_sqlstate("07001"))
+}
+
+/// The plan with the parameters' values in it.
+pub(crate) fn with_parameters(plan: LogicalPlan, values: Vec<ScalarValue>) -> Result<LogicalPlan, SqlError> {
+    if values.is_empty() {
+        return Ok(plan);
+    }
+    let values = values.into_iter().map(|value| ScalarAndMetadata::new(value, None)).collect();
+    plan.with_param_values(ParamValues::List(values)).map_err(|error| of_datafusion(&error))
+}
+
+/// Puts the queries of views in the place of their names.
+pub(crate) fn expand_views(tables: &Tables, query: &mut Query) -> Result<(), SqlError> {
+    let mut expand = Expand { tables, depth: 0 };
+    match VisitMut::visit(query, &mut expand) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(*error),
+    }
+}
+
+struct Expand<'t> {
+    tables: &'t Tables,
+    depth: usize,
+}
+
+impl VisitorMut for Expand<'_> {
+    type Break = Box<SqlError>;
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        let TableFactor::Table { name, alias, args: None, .. } = factor else { return ControlFlow::Continue(()) };
+        let mut subquery = match self.tables.view(name) {
+            Ok(Some(query)) => query,
+            Ok(None) => return ControlFlow::Continue(()),
+            Err(error) => return ControlFlow::Break(Box::new(error)),
+        };
+        if self.depth >= VIEW_DEPTH_MAX {
+            let text = format!("view {name} is defined by more than {VIEW_DEPTH_MAX} views within views");
+            return ControlFlow::Break(Box::new(parsing_error(text)));
+        }
+        self.depth += 1;
+        let inner = VisitMut::visit(&mut subquery, self);
+        self.depth -= 1;
+        inner?;
+        let alias = alias.clone().or_else(|| view_alias(name));
+        *factor = TableFactor::Derived { lateral: false, subquery: Box::new(subquery), alias, sample: None };
+        ControlFlow::Continue(())
+    }
+}
+
+fn view_alias(name: &ObjectName) -> Option<TableAlias> {
+    let ident = name.0.last()?.as_ident()?.clone();
+    Some(TableAlias { explicit: true, name: ident, columns: Vec::new(), at: None })
+}

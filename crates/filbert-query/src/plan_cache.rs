@@ -1,0 +1,120 @@
+//! Plans by their statements' texts: bounded, and forgotten when what they were made from has changed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+
+/// Texts longer than this are planned anew each time: they are made by programs, and differ each time.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// Counts of a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanCacheStatistics {
+    /// Plans that are kept.
+    pub plans: usize,
+    /// Statements whose plan was there.
+    pub hits: u64,
+    /// Statements whose plan had to be made.
+    pub misses: u64,
+}
+
+struct Kept<P> {
+    plan: Arc<P>,
+    /// What the plan was made from: it is good as long as this is the same.
+    version: u64,
+    used: AtomicBool,
+}
+
+/// A bounded cache. Of those not used since the last round, some go when it is full.
+pub(crate) struct PlanCache<P> {
+    by_text: RwLock<HashMap<Box<str>, Kept<P>>>,
+    plans_max: usize,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl<P> PlanCache<P> {
+    pub(crate) fn new(plans_max: usize) -> Self {
+        PlanCache { by_text: RwLock::default(), plans_max, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+    }
+
+    /// The plan of a text, if it was made from this version.
+    pub(crate) fn find(&self, text: &str, version: u64) -> Option<Arc<P>> {
+        let plans = self.by_text.read();
+        let found = plans.get(text).filter(|kept| kept.version == version);
+        match found {
+            Some(kept) => {
+                self.hits.fetch_add(1, Ordering::Relaxed);
+                if !kept.used.load(Ordering::Relaxed) {
+                    kept.used.store(true, Ordering::Relaxed);
+                }
+                Some(kept.plan.clone())
+            }
+            None => None,
+        }
+    }
+
+    /// Keeps a plan.
+    pub(crate) fn keep(&self, text: &str, version: u64, plan: Arc<P>) {
+        self.misses.fetch_add(1, Ordering::Relaxed);
+        if text.len() > TEXT_BYTES_MAX || self.plans_max == 0 {
+            return;
+        }
+        let mut plans = self.by_text.write();
+        if plans.len() >= self.plans_max && !plans.contains_key(text) {
+            plans.retain(|_, kept| kept.version == version && kept.used.swap(false, Ordering::Relaxed));
+            if plans.len() >= self.plans_max {
+                // All were in use: half of them, whichever, go.
+                let mut keep = false;
+                plans.retain(|_, _| {
+                    keep = !keep;
+                    keep
+                });
+            }
+        }
+        plans.insert(text.into(), Kept { plan, version, used: AtomicBool::new(true) });
+    }
+
+    pub(crate) fn statistics(&self) -> PlanCacheStatistics {
+        PlanCacheStatistics {
+            plans: self.by_text.read().len(),
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_found_until_its_version_changes() {
+        let cache = PlanCache::new(10);
+        cache.keep("SELECT 1", 1, Arc::new(7));
+        assert_eq!(cache.find("SELECT 1", 1).as_deref(), Some(&7));
+        assert_eq!(cache.find("SELECT 1", 2), None);
+        assert_eq!(cache.find("SELECT 2", 1), None);
+        assert_eq!(cache.statistics(), PlanCacheStatistics { plans: 1, hits: 1, misses: 1 });
+    }
+
+    #[test]
+    fn the_cache_stays_within_its_limit_and_keeps_what_is_used() {
+        let cache = PlanCache::new(4);
+        cache.keep("used", 1, Arc::new(0));
+        for number in 0..100 {
+            cache.keep(&number.to_string(), 1, Arc::new(number));
+            cache.find("used", 1);
+            assert!(cache.statistics().plans <= 4);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_not_kept() {
+        let cache = PlanCache::new(4);
+        cache.keep(&"x".repeat(TEXT_BYTES_MAX + 1), 1, Arc::new(0));
+        assert_eq!(cache.statistics().plans, 0);
+    }
+}

@@ -1,0 +1,276 @@
+//! Which entries a predicate has to be checked on: those of keys that it names, those that an index finds, or all.
+
+use std::ops::Bound;
+
+use filbert_data::criteria::Predicate;
+use filbert_data::{Blob, FieldPath, FieldType, Kinds, ToBlob, Value};
+use filbert_grid::{GridError, IndexId, IndexKind, Map, PartitionId, Probe};
+
+/// Takes the key and the value of an entry.
+pub(crate) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<(), GridError> + 'v;
+
+/// The entries to look at.
+#[derive(Debug)]
+pub(crate) enum Candidates {
+    /// All of them.
+    All,
+    /// Those of these keys.
+    Keys(Vec<Blob>),
+    /// What an index finds.
+    Index(IndexId, Probe),
+    /// None.
+    Nothing,
+}
+
+impl Candidates {
+    /// The narrowest set that a predicate allows.
+    pub(crate) fn of(map: &Map, predicate: &Predicate) -> Candidates {
+        let mut best = (0, Candidates::All);
+        consider(map, predicate, &mut best, 0);
+        best.1
+    }
+
+    /// Whether looking at them takes microseconds.
+    pub(crate) fn are_few(&self) -> bool {
+        match self {
+            Candidates::Nothing => true,
+            Candidates::Keys(keys) => keys.len() <= 100,
+            Candidates::Index(_, Probe::Equal(_)) => true,
+            Candidates::Index(_, Probe::In(keys)) => keys.len() <= 4,
+            _ => false,
+        }
+    }
+
+    /// Visits them, partition by partition, until `visit` answers `false`. Each partition is copied out under its lock and
+    /// visited without it.
+    pub(crate) fn visit(
+        &self,
+        map: &Map,
+        partitions: Option<&[PartitionId]>,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), GridError> {
+        let mut buffer = crate::scan::rows::RowBuffer::default();
+        let mut drain = |buffer: &mut crate::scan::rows::RowBuffer| -> Result<(), GridError> {
+            let mut index = 0;
+            while let Some((key, value)) = buffer.get(index) {
+                visit(key, value)?;
+                index += 1;
+            }
+            buffer.clear();
+            Ok(())
+        };
+        let all: Vec<PartitionId>;
+        let wanted = match partitions {
+            Some(partitions) => partitions,
+            None => {
+                all = (0..map.partition_count()).map(PartitionId).collect();
+                &all
+            }
+        };
+        match self {
+            Candidates::Nothing => Ok(()),
+            Candidates::Keys(keys) => {
+                for key in keys {
+                    let partition = map.partition_of(key);
+                    if partitions.is_none_or(|partitions| partitions.contains(&partition)) {
+                        map.entry_view(partition, key, |view| {
+                            if let Some(view) = view {
+                                buffer.push(view.key, view.value);
+                            }
+                        });
+                    }
+                }
+                drain(&mut buffer)
+            }
+            Candidates::All => {
+                for &partition in wanted {
+                    map.scan_rows(partition, &mut |key, value| buffer.push(key, value));
+                    drain(&mut buffer)?;
+                }
+                Ok(())
+            }
+            Candidates::Index(id, probe) => {
+                let may_have = map.probe_partitions(*id, probe);
+                for partition in
+                    may_have.iter().filter(|partition| partitions.is_none_or(|some| some.contains(partition)))
+                {
+                    map.probe(partition, *id, probe, &mut |key, value| {
+                        buffer.push(key, value);
+                        true
+                    });
+                    drain(&mut buffer)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// How much better than all entries a set of candidates is; the highest wins.
+fn consider(map: &Map, predicate: &Predicate, best: &mut (u32, Candidates), depth: usize) {
+    let mut take = |score: u32, candidates: Option<Candidates>| {
+        if let Some(candidates) = candidates
+            && score > best.0
+        {
+            *best = (score, candidates);
+        }
+    };
+    match predicate {
+        Predicate::False => take(100, Some(Candidates::Nothing)),
+        Predicate::And(all) if depth < 100 => {
+            consider_composite(map, all, best);
+            for one in all {
+                consider(map, one, best, depth + 1);
+            }
+        }
+        Predicate::Partition { predicate, .. } | Predicate::Partitions { predicate, .. } if depth < 100 => {
+            consider(map, predicate, best, depth + 1);
+        }
+        Predicate::Sql(text) if depth < 100 => {
+            if let Ok(parsed) = Predicate::parse_sql(text) {
+                consider(map, &parsed, best, depth + 1);
+            }
+        }
+        Predicate::Equal(attribute, value) => {
+            let values = std::slice::from_ref(value);
+            take(90, keys_of(attribute, values));
+            take(80, one_of(map, attribute, values));
+        }
+        Predicate::In(attribute, values) => {
+            take(70, keys_of(attribute, values));
+            take(60, one_of(map, attribute, values));
+        }
+        Predicate::Between { attribute, from, to } => {
+            take(40, range(map, attribute, Some(from), Some(to)));
+        }
+        Predicate::Compare { attribute, value, less: true, .. } => take(30, range(map, attribute, None, Some(value))),
+        Predicate::Compare { attribute, value, less: false, .. } => take(30, range(map, attribute, Some(value), None)),
+        _ => {}
+    }
+}
+
+/// A key's bytes can be looked up if each value that equals the wanted one has the same bytes; numbers have one form for
+/// each of Java's types.
+fn keys_of(attribute: &str, values: &[Value<'static>]) -> Option<Candidates> {
+    if attribute != "__key" {
+        return None;
+    }
+    let mut keys = Vec::new();
+    for value in values {
+        match value {
+            Value::Text(_) if is_only_text(value) => keys.push(value.to_blob().ok()?),
+            Value::Uuid(_) | Value::Boolean(_) => keys.push(value.to_blob().ok()?),
+            Value::Int8(_) | Value::Int16(_) | Value::Int32(_) | Value::Int64(_) => {
+                let number = match value {
+                    Value::Int8(number) => i64::from(*number),
+                    Value::Int16(number) => i64::from(*number),
+                    Value::Int32(number) => i64::from(*number),
+                    Value::Int64(number) => *number,
+                    _ => return None,
+                };
+                keys.push(number.to_blob().ok()?);
+                keys.extend(i32::try_from(number).ok().and_then(|number| number.to_blob().ok()));
+                keys.extend(i16::try_from(number).ok().and_then(|number| number.to_blob().ok()));
+                keys.extend(i8::try_from(number).ok().and_then(|number| number.to_blob().ok()));
+                #[allow(
+                    clippy::cast_precision_loss,
+                    reason = "a rounded number finds no other key, it is checked again"
+                )]
+                {
+                    keys.push((number as f64).to_blob().ok()?);
+                    keys.push((number as f32).to_blob().ok()?);
+                }
+                let decimal = bigdecimal::BigDecimal::from(number);
+                keys.push(Value::Decimal(decimal).to_blob().ok()?);
+            }
+            _ => return None,
+        }
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    Some(Candidates::Keys(keys))
+}
+
+/// The key of a predicate's value in an index, if all values that equal it stand there under that key. Of what types the values are
+/// is for the index to tell: those of another type than the wanted one are converted before they are compared, or it is.
+fn index_key(value: &Value<'static>, seen: Kinds) -> Option<Vec<u8>> {
+    let mut key = Vec::new();
+    if seen.are_within(Kinds::compared_with(value)) {
+        value.append_index_key(&mut key);
+        return Some(key);
+    }
+    // A text is read as a number where all values are numbers.
+    let Value::Text(text) = value else { return None };
+    if !seen.are_within(Kinds::NUMBERS.and(Kinds::NULL)) {
+        return None;
+    }
+    let number: bigdecimal::BigDecimal = text.trim().parse().ok()?;
+    Value::Decimal(number).append_index_key(&mut key);
+    Some(key)
+}
+
+/// Whether a text can be meant as nothing but a text.
+fn is_only_text(value: &Value<'static>) -> bool {
+    let others = [FieldType::Double, FieldType::Boolean, FieldType::TimestampTz, FieldType::Time, FieldType::Uuid];
+    others.iter().all(|other| value.clone().convert(other).is_err())
+}
+
+fn one_of(map: &Map, attribute: &str, values: &[Value<'static>]) -> Option<Candidates> {
+    let path = FieldPath::parse(attribute).ok()?;
+    let layout = map.layout();
+    let of_field = || layout.indexes.iter().filter(|index| index.ready && index.fields.as_slice() == [path.clone()]);
+    let index = of_field().find(|index| index.kind != IndexKind::Sorted).or_else(|| of_field().next())?;
+    let seen = index.seen.of(0);
+    let mut keys = values.iter().map(|value| index_key(value, seen)).collect::<Option<Vec<_>>>()?;
+    keys.sort_unstable();
+    keys.dedup();
+    let probe = if keys.len() == 1 { Probe::Equal(keys.pop()?) } else { Probe::In(keys) };
+    Some(Candidates::Index(index.id, probe))
+}
+
+/// Several attributes that each equal one value: an index over exactly these finds the entries at once.
+fn consider_composite(map: &Map, all: &[Predicate], best: &mut (u32, Candidates)) {
+    let equal: Vec<(FieldPath, &Value<'static>)> = all
+        .iter()
+        .filter_map(|one| match one {
+            Predicate::Equal(attribute, value) => Some((FieldPath::parse(attribute).ok()?, value)),
+            _ => None,
+        })
+        .collect();
+    if equal.len() < 2 || best.0 >= 85 {
+        return;
+    }
+    for index in map.layout().indexes.iter().filter(|index| index.ready && index.fields.len() > 1) {
+        let mut key = Vec::new();
+        let complete = index.fields.iter().enumerate().map(|(at, field)| {
+            let (_, value) = equal.iter().find(|(path, _)| path == field)?;
+            key.extend(index_key(value, index.seen.of(at))?);
+            Some(())
+        });
+        if complete.collect::<Option<()>>().is_some() {
+            *best = (85, Candidates::Index(index.id, Probe::Equal(key)));
+            return;
+        }
+    }
+}
+
+fn range(map: &Map, attribute: &str, from: Option<&Value<'static>>, to: Option<&Value<'static>>) -> Option<Candidates> {
+    let path = FieldPath::parse(attribute).ok()?;
+    let layout = map.layout();
+    let sorted = |index: &&filbert_grid::IndexInfo| {
+        index.ready && index.kind == IndexKind::Sorted && index.fields.first() == Some(&path)
+    };
+    let index = layout.indexes.iter().find(sorted)?;
+    let seen = index.seen.of(0);
+    let from = match from {
+        Some(value) => Bound::Included(index_key(value, seen)?),
+        None => Bound::Unbounded,
+    };
+    let to = match to {
+        Some(value) => {
+            crate::scan::access::successor(index_key(value, seen)?).map_or(Bound::Unbounded, Bound::Excluded)
+        }
+        None => Bound::Unbounded,
+    };
+    Some(Candidates::Index(index.id, Probe::Range { from, to, descending: false }))
+}

@@ -1,0 +1,18 @@
+//! Queries of the map API: predicates, aggregators, projections and pages over the entries of one map.
+//!
+//! ```text
+//!  blob ── criteria ──► Predicate ── compile ──► Condition (true or false for each entry)
+//!                                 └─ candidates ─► by key, by index, or all entries
+//!  entries that match ──► answers │ Aggregation │ projection │ page
+//! ```
+//!
+//! A predicate is true or false, never unknown: a null equals a null. That is where it differs from SQL, and why it is not
+//! handed to the planner of statements; fields, comparison, indexes and columns are the same.
+
+mod aggregate;
+mod candidates;
+mod condition;
+mod page;
+mod prepared;
+
+pub(crate) use prepared::{Filter, Projector, prepare};

@@ -1,0 +1,388 @@
+//! How the entries that a filter asks for are found: by key, by an index, or by looking at all.
+//!
+//! An [`AccessPlan`] is made once of a statement's filter and may hold parameters; [`AccessPlan::resolve`] puts in their values.
+//! What it finds are candidates: the filter is checked on each of them afterwards.
+
+use std::ops::Bound;
+
+use datafusion::logical_expr::expr::{InList, Like, Placeholder};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
+use filbert_data::{Blob, FieldPath, FieldType, Kinds, Value};
+use filbert_grid::query::SqlError;
+use filbert_grid::{IndexId, IndexKind, Probe};
+
+use crate::error::data_error;
+use crate::scan::table::MapTable;
+use crate::types::value_of;
+
+/// Keys of one lookup, at most; longer lists look at all entries.
+const LOOKUPS_MAX: usize = 10_000;
+
+/// A constant of a statement, or the number of the parameter that gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Operand {
+    Constant(Value<'static>),
+    Parameter(usize),
+}
+
+impl Operand {
+    pub(crate) fn value<'v>(&'v self, parameters: &'v [Value<'v>]) -> Result<&'v Value<'v>, SqlError> {
+        match self {
+            Operand::Constant(value) => Ok(value),
+            Operand::Parameter(index) => parameters
+                .get(*index)
+                .ok_or_else(|| data_error(format!("parameter {} has no value", index.saturating_add(1)))),
+        }
+    }
+}
+
+/// What one column is asked for.
+#[derive(Clone, Debug)]
+enum Wanted {
+    OneOf(Vec<Operand>),
+    Range(Bound<Operand>, Bound<Operand>),
+}
+
+/// How candidates are found, with parameters open.
+#[derive(Clone, Debug)]
+pub(crate) enum AccessPlan {
+    /// All entries.
+    All,
+    /// The entries of these keys.
+    Keys(Vec<Operand>),
+    /// What an index finds.
+    Index {
+        id: IndexId,
+        name: String,
+        /// One list of alternatives for each leading attribute, then maybe a range of the next one.
+        equal: Vec<Vec<Operand>>,
+        range: Option<(Bound<Operand>, Bound<Operand>)>,
+        /// The columns' types, for each of the attributes that are asked for.
+        types: Vec<FieldType>,
+    },
+}
+
+/// How candidates are found.
+#[derive(Clone, Debug)]
+pub(crate) enum Access {
+    All,
+    Keys(Vec<Blob>),
+    Index {
+        id: IndexId,
+        name: String,
+        probe: Probe,
+    },
+    /// A comparison with null finds nothing.
+    Nothing,
+}
+
+impl AccessPlan {
+    /// The best way to the entries for which all of `filters` hold.
+    pub(crate) fn choose(table: &MapTable, filters: &[Expr]) -> AccessPlan {
+        let mut wanted: Vec<(&FieldPath, &FieldType, Wanted)> = Vec::new();
+        for filter in filters {
+            collect(table, filter, &mut wanted);
+        }
+        if wanted.is_empty() {
+            return AccessPlan::All;
+        }
+        let key_is_whole = |field: &FieldPath| *field == FieldPath::KEY;
+        for (field, field_type, what) in &wanted {
+            if key_is_whole(field)
+                && let Wanted::OneOf(keys) = what
+                && table.writes_key_as(field_type)
+            {
+                return AccessPlan::Keys(keys.clone());
+            }
+        }
+        let mut best: Option<(u32, AccessPlan)> = None;
+        for index in table.map().layout().indexes.iter().filter(|index| index.ready) {
+            let mut equal = Vec::new();
+            let mut range = None;
+            let mut types = Vec::new();
+            let mut combinations = 1usize;
+            for attribute in &index.fields {
+                let Some((_, field_type, _)) = wanted.iter().find(|(field, ..)| *field == attribute) else { break };
+                // A field may be shown by several columns, in other types: one is enough.
+                let of_attribute =
+                    || wanted.iter().filter(|(field, other, _)| *field == attribute && other == field_type);
+                types.push((*field_type).clone());
+                let lists = of_attribute().filter_map(|(_, _, what)| match what {
+                    Wanted::OneOf(operands) => Some(operands),
+                    Wanted::Range(..) => None,
+                });
+                if let Some(operands) = lists.min_by_key(|operands| operands.len())
+                    && combinations.saturating_mul(operands.len()) <= LOOKUPS_MAX
+                {
+                    combinations *= operands.len().max(1);
+                    equal.push(operands.clone());
+                    continue;
+                }
+                if index.kind == IndexKind::Sorted && combinations == 1 {
+                    range = merged_range(of_attribute().map(|(_, _, what)| what));
+                }
+                break;
+            }
+            let complete = equal.len() == index.fields.len();
+            let usable = match index.kind {
+                IndexKind::Sorted => range.is_some() || (!equal.is_empty() && (complete || combinations == 1)),
+                IndexKind::Hash | IndexKind::Bitmap => complete,
+            };
+            if !usable {
+                continue;
+            }
+            // Equal attributes narrow most, then a range; a hash index finds one key faster than a sorted one.
+            let few = u32::from(combinations == 1);
+            let score = u32::try_from(equal.len()).unwrap_or(0) * 8
+                + few * 4
+                + u32::from(range.is_some()) * 2
+                + u32::from(index.kind == IndexKind::Hash);
+            if best.as_ref().is_none_or(|(known, _)| score > *known) {
+                best = Some((score, AccessPlan::Index { id: index.id, name: index.name.clone(), equal, range, types }));
+            }
+        }
+        best.map_or(AccessPlan::All, |(_, plan)| plan)
+    }
+
+    /// Puts in the values of parameters. An index that is gone, or whose values the columns do not show as they are, narrows nothing.
+    pub(crate) fn resolve(&self, table: &MapTable, parameters: &[Value<'_>]) -> Result<Access, SqlError> {
+        match self {
+            AccessPlan::All => Ok(Access::All),
+            AccessPlan::Keys(operands) => {
+                let mut keys = Vec::with_capacity(operands.len());
+                for operand in operands {
+                    let value = operand.value(parameters)?;
+                    if !value.is_null()
+                        && let Some(key) = table.key_blob(value)?
+                    {
+                        keys.push(key);
+                    }
+                }
+                if keys.len() > 1 {
+                    keys.sort_unstable();
+                    keys.dedup();
+                }
+                Ok(if keys.is_empty() { Access::Nothing } else { Access::Keys(keys) })
+            }
+            AccessPlan::Index { id, name, equal, range, types } => {
+                let layout = table.map().layout();
+                let Some(index) = layout.indexes.iter().find(|index| index.id == *id) else { return Ok(Access::All) };
+                let shown =
+                    |(attribute, field_type)| index.seen.of(attribute).are_within(Kinds::shown_as_they_are(field_type));
+                if !types.iter().enumerate().all(shown) {
+                    return Ok(Access::All);
+                }
+                let mut prefixes = vec![Vec::new()];
+                for operands in equal {
+                    let mut longer = Vec::with_capacity(prefixes.len() * operands.len());
+                    for operand in operands {
+                        let value = operand.value(parameters)?;
+                        if value.is_null() {
+                            continue;
+                        }
+                        for prefix in &prefixes {
+                            let mut key: Vec<u8> = prefix.clone();
+                            value.append_index_key(&mut key);
+                            longer.push(key);
+                        }
+                    }
+                    prefixes = longer;
+                }
+                let complete = range.is_none() && index.fields.len() == equal.len();
+                let probe = match (complete, prefixes.len()) {
+                    (_, 0) => return Ok(Access::Nothing),
+                    (true, 1) => Probe::Equal(prefixes.pop().unwrap_or_default()),
+                    (true, _) => {
+                        prefixes.sort_unstable();
+                        prefixes.dedup();
+                        Probe::In(prefixes)
+                    }
+                    (false, _) => {
+                        let prefix = prefixes.pop().unwrap_or_default();
+                        match range {
+                            Some((from, to)) => match range_probe(&prefix, from, to, parameters)? {
+                                Some(probe) => probe,
+                                None => return Ok(Access::Nothing),
+                            },
+                            // All that begins with the equal attributes, whatever the others are, nulls included.
+                            None => Probe::Range {
+                                to: successor(prefix.clone()).map_or(Bound::Unbounded, Bound::Excluded),
+                                from: Bound::Included(prefix),
+                                descending: false,
+                            },
+                        }
+                    }
+                };
+                Ok(Access::Index { id: *id, name: name.clone(), probe })
+            }
+        }
+    }
+}
+
+/// The keys that begin with `prefix` and go on within the bounds; `None` if a bound is null.
+fn range_probe(
+    prefix: &[u8],
+    from: &Bound<Operand>,
+    to: &Bound<Operand>,
+    parameters: &[Value<'_>],
+) -> Result<Option<Probe>, SqlError> {
+    let encoded = |bound: &Bound<Operand>| -> Result<Option<Option<Vec<u8>>>, SqlError> {
+        let (Bound::Included(operand) | Bound::Excluded(operand)) = bound else { return Ok(Some(None)) };
+        let value = operand.value(parameters)?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        let mut key = prefix.to_vec();
+        value.append_index_key(&mut key);
+        Ok(Some(Some(key)))
+    };
+    let (Some(low), Some(high)) = (encoded(from)?, encoded(to)?) else { return Ok(None) };
+    // Bounds are checked again by the filter, so both belong to the range here: a decimal's key may be rounded.
+    let from = match low {
+        Some(key) => Bound::Included(key),
+        // Nulls come first and are never asked for by a range.
+        None => {
+            let mut nulls = prefix.to_vec();
+            Value::Null.append_index_key(&mut nulls);
+            successor(nulls).map_or(Bound::Unbounded, Bound::Included)
+        }
+    };
+    let to = match high.map_or_else(|| successor(prefix.to_vec()), successor) {
+        Some(key) => Bound::Excluded(key),
+        None => Bound::Unbounded,
+    };
+    Ok(Some(Probe::Range { from, to, descending: false }))
+}
+
+/// The least text of bytes greater than all that begin with these; `None` if there is none.
+pub(crate) fn successor(mut key: Vec<u8>) -> Option<Vec<u8>> {
+    while let Some(last) = key.pop() {
+        if last < u8::MAX {
+            key.push(last + 1);
+            return Some(key);
+        }
+    }
+    None
+}
+
+fn merged_range<'w>(wanted: impl Iterator<Item = &'w Wanted>) -> Option<(Bound<Operand>, Bound<Operand>)> {
+    let mut range = None;
+    for what in wanted {
+        let Wanted::Range(from, to) = what else { continue };
+        let (low, high) = range.get_or_insert((Bound::Unbounded, Bound::Unbounded));
+        if *low == Bound::Unbounded {
+            *low = from.clone();
+        }
+        if *high == Bound::Unbounded {
+            *high = to.clone();
+        }
+    }
+    range
+}
+
+/// Adds what a filter asks of single columns. What it does not understand narrows nothing.
+fn collect<'t>(table: &'t MapTable, filter: &Expr, wanted: &mut Vec<(&'t FieldPath, &'t FieldType, Wanted)>) {
+    match filter {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            collect(table, left, wanted);
+            collect(table, right, wanted);
+        }
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => {
+            let mut operands = Vec::new();
+            if let Some(name) = alternatives(filter, &mut operands)
+                && let Some(column) = table.column(&name)
+            {
+                wanted.push((&column.path, &column.field_type, Wanted::OneOf(operands)));
+            }
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let (column, operand, op) = match (column_of(table, left), operand_of(right)) {
+                (Some(column), Some(operand)) => (column, operand, *op),
+                _ => match (column_of(table, right), operand_of(left), op.swap()) {
+                    (Some(column), Some(operand), Some(op)) => (column, operand, op),
+                    _ => return,
+                },
+            };
+            let what = match op {
+                Operator::Eq => Wanted::OneOf(vec![operand]),
+                Operator::Lt => Wanted::Range(Bound::Unbounded, Bound::Excluded(operand)),
+                Operator::LtEq => Wanted::Range(Bound::Unbounded, Bound::Included(operand)),
+                Operator::Gt => Wanted::Range(Bound::Excluded(operand), Bound::Unbounded),
+                Operator::GtEq => Wanted::Range(Bound::Included(operand), Bound::Unbounded),
+                _ => return,
+            };
+            wanted.push((&column.path, &column.field_type, what));
+        }
+        Expr::Between(Between { expr, negated: false, low, high }) => {
+            if let (Some(column), Some(low), Some(high)) = (column_of(table, expr), operand_of(low), operand_of(high)) {
+                let what = Wanted::Range(Bound::Included(low), Bound::Included(high));
+                wanted.push((&column.path, &column.field_type, what));
+            }
+        }
+        Expr::InList(InList { expr, list, negated: false }) => {
+            if let (Some(column), Some(operands)) =
+                (column_of(table, expr), list.iter().map(operand_of).collect::<Option<Vec<_>>>())
+            {
+                wanted.push((&column.path, &column.field_type, Wanted::OneOf(operands)));
+            }
+        }
+        Expr::Like(Like { negated: false, expr, pattern, escape_char: None, case_insensitive: false }) => {
+            if let (Some(column), Some(Operand::Constant(Value::Text(pattern)))) =
+                (column_of(table, expr), operand_of(pattern))
+            {
+                let prefix: String = pattern.chars().take_while(|char| !matches!(char, '%' | '_' | '\\')).collect();
+                if !prefix.is_empty() {
+                    let above: String = prefix.chars().chain([char::MAX]).collect();
+                    let bound = |text: String| Bound::Included(Operand::Constant(Value::Text(text.into())));
+                    let what = Wanted::Range(bound(prefix), bound(above));
+                    wanted.push((&column.path, &column.field_type, what));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The operands of `c = a OR c = b OR ..`, and the name of `c`.
+fn alternatives(filter: &Expr, operands: &mut Vec<Operand>) -> Option<String> {
+    match filter {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            let name = alternatives(left, operands)?;
+            (alternatives(right, operands)? == name).then_some(name)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            let Expr::Column(column) = &**left else { return None };
+            operands.push(operand_of(right)?);
+            Some(column.name.clone())
+        }
+        Expr::InList(InList { expr, list, negated: false }) => {
+            let Expr::Column(column) = &**expr else { return None };
+            for item in list {
+                operands.push(operand_of(item)?);
+            }
+            Some(column.name.clone())
+        }
+        _ => None,
+    }
+}
+
+fn column_of<'t>(table: &'t MapTable, expr: &Expr) -> Option<&'t crate::scan::table::TableColumn> {
+    match expr {
+        Expr::Column(column) => table.column(&column.name),
+        _ => None,
+    }
+}
+
+fn operand_of(expr: &Expr) -> Option<Operand> {
+    match expr {
+        Expr::Literal(scalar, _) => {
+            let value = value_of(scalar, &FieldType::Varchar);
+            Some(Operand::Constant(value))
+        }
+        Expr::Placeholder(Placeholder { id, .. }) => {
+            let number: usize = id.strip_prefix('$')?.parse().ok()?;
+            Some(Operand::Parameter(number.checked_sub(1)?))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,197 @@
+//! A scan of a map as the leaf of a DataFusion plan.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result, Statistics, internal_err};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::coop::make_cooperative;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions, SchedulingType};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SendableRecordBatchStream,
+    StatisticsArgs,
+};
+use futures::stream;
+
+use crate::scan::access::Access;
+use crate::scan::chunks::reads_columns;
+use crate::scan::scanner::{ScanSpec, Scanner};
+
+/// Reads a map.
+pub(crate) struct MapScanExec {
+    spec: ScanSpec,
+    limit: Option<usize>,
+    statistics: Arc<Statistics>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl MapScanExec {
+    /// A scan in `tasks` parts; with a limit it may end when it has that many rows.
+    pub(crate) fn new(spec: ScanSpec, limit: Option<usize>, tasks: usize, statistics: Statistics) -> Result<Self> {
+        let asked: Vec<usize> = (0..spec.width).collect();
+        let schema: SchemaRef = Arc::new(spec.schema.project(&asked)?);
+        let tasks = match &spec.access {
+            Access::Keys(_) | Access::Nothing => 1,
+            _ => tasks.max(1),
+        };
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(tasks),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        )
+        .with_scheduling_type(SchedulingType::Cooperative);
+        Ok(MapScanExec {
+            spec,
+            limit,
+            statistics: Arc::new(statistics),
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    fn tasks(&self) -> usize {
+        self.properties.partitioning.partition_count()
+    }
+}
+
+impl fmt::Debug for MapScanExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MapScanExec").field("map", &self.spec.table.name()).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for MapScanExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let spec = &self.spec;
+        write!(f, "MapScan: map={}", spec.table.name())?;
+        match &spec.access {
+            Access::All if reads_columns(spec) => write!(f, ", access=columns")?,
+            Access::All => write!(f, ", access=all entries")?,
+            Access::Keys(keys) => write!(f, ", access={} keys", keys.len())?,
+            Access::Index { name, .. } => write!(f, ", access=index {name}")?,
+            Access::Nothing => write!(f, ", access=nothing")?,
+        }
+        let names: Vec<&str> =
+            spec.schema.fields().iter().take(spec.width).map(|field| field.name().as_str()).collect();
+        write!(f, ", columns=[{}]", names.join(", "))?;
+        if let Some(filter) = &spec.filter {
+            write!(f, ", filter={filter}")?;
+        }
+        match self.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ExecutionPlan for MapScanExec {
+    fn name(&self) -> &'static str {
+        "MapScanExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        match &self.spec.filter {
+            Some(filter) => f(filter),
+            None => Ok(TreeNodeRecursion::Continue),
+        }
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a scan of a map has no inputs") }
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a scan of a map has no inputs") }
+    }
+
+    fn execute(&self, task: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let (tasks, count) = (self.tasks(), self.spec.table.map().partition_count());
+        let bound = |task: usize| {
+            let bound = u64::from(count) * u64::try_from(task).unwrap_or(u64::MAX);
+            u32::try_from(bound / u64::try_from(tasks).unwrap_or(1).max(1)).unwrap_or(count)
+        };
+        let partitions = bound(task)..bound(task + 1);
+        let baseline = BaselineMetrics::new(&self.metrics, task);
+        let rows_read = MetricBuilder::new(&self.metrics).counter("rows_read", task);
+        let partitions_read = MetricBuilder::new(&self.metrics).counter("partitions_read", task);
+        let mut scanner = Scanner::new(self.spec.clone(), partitions);
+        let mut left = self.limit.unwrap_or(usize::MAX);
+        let batches = std::iter::from_fn(move || {
+            if left == 0 {
+                return None;
+            }
+            let _timer = baseline.elapsed_compute().timer();
+            let before = scanner.counts();
+            let batch = scanner.next_batch();
+            let after = scanner.counts();
+            rows_read.add(after.rows_read - before.rows_read);
+            partitions_read.add(after.partitions - before.partitions);
+            let batch = match batch {
+                Ok(Some(batch)) if batch.num_rows() > left => batch.slice(0, left),
+                Ok(Some(batch)) => batch,
+                Ok(None) => return None,
+                Err(error) => {
+                    left = 0;
+                    return Some(Err(error));
+                }
+            };
+            left -= batch.num_rows();
+            baseline.record_output(batch.num_rows());
+            Some(Ok(batch))
+        });
+        let stream = RecordBatchStreamAdapter::new(self.schema(), stream::iter(batches));
+        Ok(make_cooperative(Box::pin(stream)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        match args.partition() {
+            None => Ok(self.statistics.clone()),
+            Some(_) => Ok(Arc::new(Statistics::new_unknown(&self.schema()))),
+        }
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        true
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        let limited = MapScanExec {
+            spec: self.spec.clone(),
+            limit,
+            statistics: self.statistics.clone(),
+            properties: self.properties.clone(),
+            metrics: ExecutionPlanMetricsSet::new(),
+        };
+        Some(Arc::new(limited))
+    }
+}

@@ -1,0 +1,19 @@
+//! Reading maps: from a map's entries to Arrow batches.
+//!
+//! ```text
+//!  MapTable ── AccessPlan (key, index, all) ──► Access ──► Scanner ── per partition ──► RecordBatch
+//!                                                  │  rows: bytes copied under the lock, fields read after it
+//!                                                  │  columns: chunks shared under the lock, no bytes copied
+//!                                                  └─ the filter is checked on each batch
+//!  MapScanExec: the same as a leaf of a DataFusion plan, with metrics
+//! ```
+
+pub(crate) mod access;
+pub(crate) mod builder;
+pub(crate) mod chunks;
+pub(crate) mod exec;
+pub(crate) mod provider;
+pub(crate) mod rows;
+pub(crate) mod scanner;
+pub(crate) mod statistics;
+pub(crate) mod table;

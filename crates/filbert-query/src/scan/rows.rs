@@ -1,0 +1,166 @@
+//! Entries as rows: reading the fields of serialized keys and values into Arrow columns.
+
+use std::borrow::Cow;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use filbert_data::{FieldPath, FieldReader, FieldType, Formats, Side, Value};
+use filbert_grid::query::SqlError;
+
+use crate::error::{carried, data_error};
+use crate::scan::builder::{ColumnBuilder, batch};
+use crate::scan::table::TableColumn;
+
+/// Characters of a key that an error shows.
+const KEY_TEXT_CHARS_MAX: usize = 200;
+
+/// Copies of entries, one after the other.
+#[derive(Default)]
+pub(crate) struct RowBuffer {
+    bytes: Vec<u8>,
+    /// Where the key and the value of each entry end.
+    ends: Vec<(usize, usize)>,
+}
+
+impl RowBuffer {
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        let key_end = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.ends.push((key_end, self.bytes.len()));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Key and value of an entry.
+    pub(crate) fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        let (key_end, end) = *self.ends.get(index)?;
+        let start = match index.checked_sub(1) {
+            Some(before) => self.ends.get(before)?.1,
+            None => 0,
+        };
+        Some((self.bytes.get(start..key_end)?, self.bytes.get(key_end..end)?))
+    }
+}
+
+/// Where a column of a batch comes from.
+enum Source {
+    /// The reader's field of this number.
+    Field,
+    /// The whole key or value, as it is stored.
+    Blob(Side),
+}
+
+/// Reads entries into columns.
+pub(crate) struct RowReader {
+    schema: SchemaRef,
+    /// The fields that must be read, and for each the column it goes to.
+    reader: FieldReader,
+    targets: Vec<usize>,
+    /// Columns that are whole keys or values.
+    blobs: Vec<(usize, Side)>,
+    names: Vec<String>,
+    builders: Vec<ColumnBuilder>,
+    rows: usize,
+}
+
+impl RowReader {
+    /// Reads these columns, for batches of `schema`.
+    pub(crate) fn new<'c>(
+        schema: SchemaRef,
+        columns: impl IntoIterator<Item = &'c TableColumn>,
+        formats: &Formats,
+    ) -> Self {
+        let mut fields = Vec::new();
+        let mut targets = Vec::new();
+        let mut blobs = Vec::new();
+        let mut names = Vec::new();
+        let mut builders = Vec::new();
+        for (index, column) in columns.into_iter().enumerate() {
+            match source_of(&column.path, &column.field_type) {
+                Source::Field => {
+                    fields.push(column.path.clone());
+                    targets.push(index);
+                }
+                Source::Blob(side) => blobs.push((index, side)),
+            }
+            names.push(column.name.clone());
+            builders.push(ColumnBuilder::new(&column.field_type));
+        }
+        let reader = FieldReader::new(fields, formats.clone());
+        RowReader { schema, reader, targets, blobs, names, builders, rows: 0 }
+    }
+
+    /// Reads one entry.
+    pub(crate) fn append(&mut self, key: &[u8], value: &[u8]) -> Result<(), SqlError> {
+        let RowReader { reader, targets, builders, names, .. } = self;
+        let mut failure = None;
+        let read = reader.read(key, value, &mut |field, read| {
+            let Some(&target) = targets.get(field) else { return };
+            let Some(builder) = builders.get_mut(target) else { return };
+            if failure.is_none()
+                && let Err(error) = builder.append(read)
+            {
+                failure = Some((target, error));
+            }
+        });
+        if let Err(error) = read {
+            return Err(data_error(format!("entry with the key {}: {error}", key_text(key))));
+        }
+        if let Some((target, error)) = failure {
+            let name = names.get(target).map_or("", String::as_str);
+            return Err(data_error(format!("column {name:?} of the entry with the key {}: {error}", key_text(key))));
+        }
+        for &(target, side) in &self.blobs {
+            if let Some(ColumnBuilder::Object(builder)) = self.builders.get_mut(target) {
+                builder.append_value(if side == Side::Key { key } else { value });
+            }
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The entries read since the last call.
+    pub(crate) fn finish(&mut self) -> datafusion::common::Result<RecordBatch> {
+        let rows = std::mem::take(&mut self.rows);
+        let columns = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
+        batch(&self.schema, columns, rows)
+    }
+
+    /// As [`RowReader::append`], as DataFusion reports errors.
+    pub(crate) fn append_carried(&mut self, key: &[u8], value: &[u8]) -> datafusion::common::Result<()> {
+        self.append(key, value).map_err(carried)
+    }
+}
+
+fn source_of(path: &FieldPath, field_type: &FieldType) -> Source {
+    match field_type {
+        FieldType::Object if path.path.is_itself() => Source::Blob(path.side),
+        _ => Source::Field,
+    }
+}
+
+/// A key for people to read.
+pub(crate) fn key_text(key: &[u8]) -> String {
+    let value = Value::from_blob(key).unwrap_or(Value::Object(Cow::Borrowed(key)));
+    let text = match value {
+        Value::Text(text) => format!("{text:?}"),
+        Value::Object(bytes) => format!("{:?}", filbert_data::Blob::from(&*bytes)),
+        other => other.to_string(),
+    };
+    match text.char_indices().nth(KEY_TEXT_CHARS_MAX) {
+        Some((end, _)) => format!("{}..", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}

@@ -1,0 +1,258 @@
+//! One pass over some partitions of a map: candidates by the access that was chosen, the filter, batches.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_schema::SchemaRef;
+use datafusion::arrow::compute::{concat_batches, filter_record_batch};
+use datafusion::common::Result;
+use datafusion::physical_expr::PhysicalExpr;
+use filbert_grid::PartitionId;
+
+use crate::scan::access::Access;
+use crate::scan::chunks::ColumnScan;
+use crate::scan::rows::{RowBuffer, RowReader};
+use crate::scan::table::MapTable;
+
+/// Rows of one batch, near enough.
+pub(crate) const BATCH_ROWS: usize = 8_192;
+
+/// What is read of a map, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct ScanSpec {
+    pub(crate) table: Arc<MapTable>,
+    /// The table's columns that are read, by number: those asked for, then those that only the filter needs.
+    pub(crate) columns: Vec<usize>,
+    /// Their schema.
+    pub(crate) schema: SchemaRef,
+    /// How many of the columns are asked for.
+    pub(crate) width: usize,
+    /// Which rows, over the columns that are read.
+    pub(crate) filter: Option<Arc<dyn PhysicalExpr>>,
+    pub(crate) access: Access,
+}
+
+impl ScanSpec {
+    /// A scan of some of the table's columns, by number, of which the first `width` are asked for.
+    pub(crate) fn new(table: Arc<MapTable>, columns: Vec<usize>, width: usize) -> Result<Self> {
+        let schema = Arc::new(table.arrow_schema().project(&columns)?);
+        Ok(ScanSpec { table, columns, schema, width, filter: None, access: Access::All })
+    }
+}
+
+/// Counts of one scanner.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ScanCounts {
+    /// Candidates that were looked at.
+    pub(crate) rows_read: usize,
+    /// Partitions that were asked.
+    pub(crate) partitions: usize,
+}
+
+/// Reads the rows of some partitions, batch by batch.
+pub(crate) struct Scanner {
+    spec: ScanSpec,
+    partitions: Range<u32>,
+    reader: RowReader,
+    columns: Option<ColumnScan>,
+    buffer: RowBuffer,
+    next_row: usize,
+    keys_done: bool,
+    counts: ScanCounts,
+    /// More candidates than this are not looked at.
+    candidates_max: usize,
+    stopped: bool,
+    /// The partitions that an index may find something in, last first; `None` as long as it was not asked.
+    found_in: Option<Vec<PartitionId>>,
+}
+
+impl Scanner {
+    pub(crate) fn new(spec: ScanSpec, partitions: Range<u32>) -> Self {
+        let table = &spec.table;
+        let columns = spec.columns.iter().filter_map(|index| table.columns().get(*index));
+        let reader = RowReader::new(spec.schema.clone(), columns, table.formats());
+        let columns = matches!(spec.access, Access::All).then(|| ColumnScan::of(&spec)).flatten();
+        Scanner {
+            spec,
+            partitions,
+            reader,
+            columns,
+            buffer: RowBuffer::default(),
+            next_row: 0,
+            keys_done: false,
+            counts: ScanCounts::default(),
+            candidates_max: usize::MAX,
+            stopped: false,
+            found_in: None,
+        }
+    }
+
+    /// Gives up when there are more candidates than this.
+    pub(crate) fn stop_after(&mut self, candidates_max: Option<usize>) {
+        self.candidates_max = candidates_max.unwrap_or(usize::MAX);
+    }
+
+    /// Whether it gave up.
+    pub(crate) fn was_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    pub(crate) fn counts(&self) -> ScanCounts {
+        self.counts
+    }
+
+    /// The next rows for which the filter holds; `None` at the end. A batch may be empty.
+    pub(crate) fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let batch = match &mut self.columns {
+            Some(_) => self.next_of_columns()?,
+            None => self.next_of_rows()?,
+        };
+        let Some(batch) = batch else { return Ok(None) };
+        self.counts.rows_read += batch.num_rows();
+        self.checked(batch).map(Some)
+    }
+
+    fn next_of_columns(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(columns) = &mut self.columns else { return Ok(None) };
+        let mut parts: Vec<RecordBatch> = Vec::new();
+        let mut rows = 0;
+        loop {
+            if let Some(batch) = columns.next_chunk()? {
+                rows += batch.num_rows();
+                parts.push(batch);
+                // Chunks of a few thousand rows go on as they are; only small ones are worth copying together.
+                if rows >= BATCH_ROWS / 4 {
+                    break;
+                }
+                continue;
+            }
+            let Some(partition) = self.partitions.next() else { break };
+            self.counts.partitions += 1;
+            if !columns.begin(PartitionId(partition)) {
+                self.spec.table.map().scan_rows(PartitionId(partition), &mut |key, value| self.buffer.push(key, value));
+                for index in 0..self.buffer.len() {
+                    if let Some((key, value)) = self.buffer.get(index) {
+                        self.reader.append_carried(key, value)?;
+                    }
+                }
+                self.buffer.clear();
+                let batch = self.reader.finish()?;
+                rows += batch.num_rows();
+                parts.push(batch);
+            }
+        }
+        match parts.len() {
+            0 => Ok(None),
+            1 => Ok(parts.pop()),
+            _ => Ok(Some(concat_batches(&self.spec.schema, &parts)?)),
+        }
+    }
+
+    fn next_of_rows(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            while let Some((key, value)) = self.buffer.get(self.next_row) {
+                self.next_row += 1;
+                self.reader.append_carried(key, value)?;
+                if self.reader.rows() >= BATCH_ROWS {
+                    return self.reader.finish().map(Some);
+                }
+            }
+            self.buffer.clear();
+            self.next_row = 0;
+            if self.counts.rows_read + self.reader.rows() > self.candidates_max {
+                self.stopped = true;
+                return Ok(None);
+            }
+            if !self.fill_buffer() {
+                let rest = self.reader.rows() > 0;
+                return if rest { self.reader.finish().map(Some) } else { Ok(None) };
+            }
+        }
+    }
+
+    /// Copies the candidates of the next partition; `false` after the last.
+    fn fill_buffer(&mut self) -> bool {
+        let Scanner { spec, buffer, partitions, keys_done, counts, candidates_max, stopped, found_in, .. } = self;
+        let map = spec.table.map();
+        match &spec.access {
+            Access::Nothing => false,
+            Access::Keys(keys) => {
+                if std::mem::replace(keys_done, true) {
+                    return false;
+                }
+                for key in keys {
+                    let partition = map.partition_of(key);
+                    if partitions.contains(&partition.0) {
+                        map.entry_view(partition, key, |view| {
+                            if let Some(view) = view {
+                                buffer.push(view.key, view.value);
+                            }
+                        });
+                        counts.partitions += 1;
+                    }
+                }
+                true
+            }
+            Access::All => {
+                let Some(partition) = partitions.next() else { return false };
+                counts.partitions += 1;
+                // Rows without columns are only counted.
+                let counted = spec.columns.is_empty();
+                map.scan_rows(PartitionId(partition), &mut |key, value| match counted {
+                    true => buffer.push(&[], &[]),
+                    false => buffer.push(key, value),
+                });
+                true
+            }
+            Access::Index { id, probe, .. } => {
+                let found_in = found_in.get_or_insert_with(|| {
+                    let may_have = map.probe_partitions(*id, probe);
+                    let mut found: Vec<PartitionId> =
+                        may_have.iter().filter(|partition| partitions.contains(&partition.0)).collect();
+                    found.reverse();
+                    found
+                });
+                let Some(partition) = found_in.pop() else { return false };
+                counts.partitions += 1;
+                let by_index = map.probe(partition, *id, probe, &mut |key, value| {
+                    buffer.push(key, value);
+                    buffer.len() <= *candidates_max
+                });
+                // An index that was dropped meanwhile finds all entries: without a filter that is too many.
+                *stopped |= !by_index && spec.filter.is_none();
+                !*stopped
+            }
+        }
+    }
+
+    /// The rows for which the filter holds, without the columns that only it needs.
+    fn checked(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let batch = match &self.spec.filter {
+            None => batch,
+            Some(filter) => {
+                let holds = filter.evaluate(&batch)?.into_array(batch.num_rows())?;
+                let holds: &BooleanArray = holds.as_boolean();
+                if holds.null_count_is_zero_and_all_true() { batch } else { filter_record_batch(&batch, holds)? }
+            }
+        };
+        if batch.num_columns() == self.spec.width {
+            return Ok(batch);
+        }
+        let asked: Vec<usize> = (0..self.spec.width).collect();
+        Ok(batch.project(&asked)?)
+    }
+}
+
+/// Whether every row passes, which saves copying them.
+trait AllTrue {
+    fn null_count_is_zero_and_all_true(&self) -> bool;
+}
+
+impl AllTrue for BooleanArray {
+    fn null_count_is_zero_and_all_true(&self) -> bool {
+        use arrow_array::Array;
+        self.null_count() == 0 && !self.has_false()
+    }
+}

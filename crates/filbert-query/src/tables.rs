@@ -1,0 +1,250 @@
+//! Names of statements as tables: mappings, and maps without one whose columns are told by a stored entry.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use async_trait::async_trait;
+use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
+use datafusion::common::DataFusionError;
+use datafusion::sql::sqlparser::ast::{ObjectName, Query};
+use filbert_data::{Blob, FieldPath, FieldType, Formats, IdsLayout, SchemaSource};
+use filbert_grid::query::{SqlError, SqlErrorCode};
+use filbert_grid::{Grid, GridError, Map, PartitionId};
+
+use crate::catalog::{Catalog, EntryFormat, Mapping};
+use crate::dialect::{self, Parsed};
+use crate::error::{carried, parsing_error};
+use crate::information_schema;
+use crate::plan::session::{PARTITIONED, SCHEMA};
+use crate::scan::provider::MapProvider;
+use crate::scan::table::{MapTable, TableColumn};
+
+/// The stored key as a whole, for statements that change entries.
+pub(crate) const RAW_KEY: &str = "$key";
+/// The stored value as a whole, for statements that change entries.
+pub(crate) const RAW_VALUE: &str = "$value";
+
+/// The schema in which every table has its stored keys and values as columns.
+pub(crate) const RAW_SCHEMA: &str = "$raw";
+
+/// Finds tables by name.
+pub(crate) struct Tables {
+    grid: Weak<Grid>,
+    catalog: Arc<Catalog>,
+}
+
+impl fmt::Debug for Tables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tables").finish_non_exhaustive()
+    }
+}
+
+/// A mapping with its map.
+pub(crate) struct Mapped {
+    pub(crate) mapping: Arc<Mapping>,
+    pub(crate) table: Arc<MapTable>,
+}
+
+impl Tables {
+    pub(crate) fn new(grid: Weak<Grid>, catalog: Arc<Catalog>) -> Self {
+        Tables { grid, catalog }
+    }
+
+    pub(crate) fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    pub(crate) fn grid(&self) -> Result<Arc<Grid>, SqlError> {
+        self.grid.upgrade().ok_or_else(|| GridError::NotActive.into())
+    }
+
+    /// What readers of a map's entries have to know, without a mapping.
+    pub(crate) fn formats(&self, map: &Map) -> Result<Formats, SqlError> {
+        let grid = self.grid()?;
+        let mapping = self.catalog.mapping_of_map(map.name());
+        let schemas: Arc<dyn SchemaSource> = grid.schemas().clone();
+        Ok(match mapping {
+            Some(mapping) => formats_of(&mapping, schemas),
+            None => Formats { schemas, key_layout: None, value_layout: None },
+        })
+    }
+
+    /// The table of a name; `None` if there is no such mapping, and no map with entries to tell its columns.
+    pub(crate) fn find(&self, name: &str) -> Result<Option<Mapped>, SqlError> {
+        self.find_as(name, false)
+    }
+
+    fn find_as(&self, name: &str, raw: bool) -> Result<Option<Mapped>, SqlError> {
+        let mapping = match self.catalog.mapping(name) {
+            Some(mapping) => mapping,
+            None => match self.inferred(name)? {
+                Some(mapping) => Arc::new(mapping),
+                None => return Ok(None),
+            },
+        };
+        let grid = self.grid()?;
+        let map = grid.map(&mapping.external_name)?;
+        let table = Arc::new(table_of(&mapping, map, grid.schemas().clone(), raw));
+        Ok(Some(Mapped { mapping, table }))
+    }
+
+    /// The mapping that a stored entry of a map without one suggests.
+    pub(crate) fn inferred(&self, name: &str) -> Result<Option<Mapping>, SqlError> {
+        let grid = self.grid()?;
+        // Asking for a map would make it.
+        if grid.map_names().binary_search_by(|known| known.as_str().cmp(name)).is_err() {
+            return Ok(None);
+        }
+        let map = grid.map(name)?;
+        let Some((key, value)) = sample(&map) else { return Ok(None) };
+        crate::catalog::infer(name, &key, &value, grid.schemas().as_ref()).map(Some)
+    }
+
+    /// The columns that `*` stands for in a table that has others.
+    pub(crate) fn visible_columns(&self, name: &ObjectName) -> Option<Vec<String>> {
+        let name = name.0.last()?.as_ident()?.value.clone();
+        let mapping = match self.catalog.mapping(&name) {
+            Some(mapping) => mapping,
+            None => Arc::new(self.inferred(&name).ok()??),
+        };
+        let hides = mapping.columns.iter().any(|column| column.hidden);
+        let visible = mapping.columns.iter().filter(|column| !column.hidden);
+        hides.then(|| visible.map(|column| column.name.clone()).collect())
+    }
+
+    /// The query of a view; `None` if the name is not that of a view.
+    pub(crate) fn view(&self, name: &ObjectName) -> Result<Option<Query>, SqlError> {
+        let Some(ident) = name.0.last().and_then(|part| part.as_ident()) else { return Ok(None) };
+        let Some(view) = self.catalog.view(&ident.value) else { return Ok(None) };
+        match dialect::parse(&view.query, &dialect::Limits::default())?.parsed {
+            Parsed::Query(query) => Ok(Some(*query)),
+            _ => Err(parsing_error(format!("view {:?} is not defined by a query", ident.value))),
+        }
+    }
+
+    /// Fails unless there is such a table, with a suggestion where one helps.
+    pub(crate) fn check(&self, schema: Option<&str>, name: &str) -> Result<(), SqlError> {
+        if schema.is_some_and(|schema| schema == information_schema::SCHEMA) {
+            return Ok(());
+        }
+        if schema.is_some_and(|schema| ![SCHEMA, PARTITIONED, RAW_SCHEMA].contains(&schema)) {
+            let text = format!("schema {:?} is not there, expected {SCHEMA:?}", schema.unwrap_or_default());
+            return Err(SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("3F000"));
+        }
+        if self.find(name)?.is_some() {
+            return Ok(());
+        }
+        Err(self.not_found(name))
+    }
+
+    /// The error for a name that is no table's.
+    pub(crate) fn not_found(&self, name: &str) -> SqlError {
+        let mut text = format!("Object '{name}' not found, did you forget to CREATE MAPPING?");
+        if let Some(nearest) = self.catalog.nearest(name) {
+            text.push_str(&format!(" A mapping or view {nearest:?} is there."));
+        }
+        SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("42P01")
+    }
+}
+
+/// A stored entry of a map.
+pub(crate) fn sample(map: &Map) -> Option<(Blob, Blob)> {
+    let mut found = None;
+    for partition in (0..map.partition_count()).map(PartitionId) {
+        map.fetch(partition, filbert_grid::Cursor::START, 1, &mut |key, value| {
+            if found.is_none() {
+                found = Some((Blob::from(key), Blob::from(value)));
+            }
+        });
+        if found.is_some() {
+            break;
+        }
+    }
+    found
+}
+
+/// What readers of a mapping's entries have to know.
+pub(crate) fn formats_of(mapping: &Mapping, schemas: Arc<dyn SchemaSource>) -> Formats {
+    let layout = |format: &EntryFormat| -> Option<Arc<IdsLayout>> {
+        match format {
+            EntryFormat::Ids(layout) => Some(Arc::new(layout.clone())),
+            _ => None,
+        }
+    };
+    Formats { schemas, key_layout: layout(&mapping.key_format), value_layout: layout(&mapping.value_format) }
+}
+
+/// The table of a mapping; with `raw` also the stored keys and values as a whole.
+pub(crate) fn table_of(mapping: &Mapping, map: Arc<Map>, schemas: Arc<dyn SchemaSource>, raw: bool) -> MapTable {
+    let mut columns: Vec<TableColumn> = mapping
+        .columns
+        .iter()
+        .map(|column| TableColumn {
+            name: column.name.clone(),
+            field_type: column.field_type.clone(),
+            path: column.path.clone(),
+            hidden: column.hidden,
+        })
+        .collect();
+    if raw {
+        for (name, path) in [(RAW_KEY, FieldPath::KEY), (RAW_VALUE, FieldPath::THIS)] {
+            columns.push(TableColumn { name: name.to_owned(), field_type: FieldType::Object, path, hidden: true });
+        }
+    }
+    MapTable::new(mapping.name.clone(), map, columns, formats_of(mapping, schemas))
+}
+
+/// The catalog of DataFusion over the tables.
+#[derive(Debug)]
+pub(crate) struct TableCatalog {
+    public: Arc<PublicSchema>,
+    raw: Arc<PublicSchema>,
+    information: Arc<dyn SchemaProvider>,
+}
+
+impl TableCatalog {
+    pub(crate) fn new(tables: Arc<Tables>) -> Self {
+        let information = information_schema::schema(&tables);
+        let schema = |raw| Arc::new(PublicSchema { tables: tables.clone(), raw });
+        TableCatalog { public: schema(false), raw: schema(true), information }
+    }
+}
+
+impl CatalogProvider for TableCatalog {
+    fn schema_names(&self) -> Vec<String> {
+        [SCHEMA, PARTITIONED, information_schema::SCHEMA].map(str::to_owned).to_vec()
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        match name {
+            SCHEMA | PARTITIONED => Some(self.public.clone()),
+            RAW_SCHEMA => Some(self.raw.clone()),
+            information_schema::SCHEMA => Some(self.information.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Mappings, and maps without one.
+#[derive(Debug)]
+struct PublicSchema {
+    tables: Arc<Tables>,
+    /// Whether tables have their stored keys and values as columns.
+    raw: bool,
+}
+
+#[async_trait]
+impl SchemaProvider for PublicSchema {
+    fn table_names(&self) -> Vec<String> {
+        self.tables.catalog.mapping_names()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
+        let found = self.tables.find_as(name, self.raw).map_err(carried)?;
+        Ok(found.map(|mapped| Arc::new(MapProvider(mapped.table)) as Arc<dyn TableProvider>))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        matches!(self.tables.find(name), Ok(Some(_)))
+    }
+}

@@ -1,0 +1,91 @@
+//! The threads that queries run on, apart from those that serve connections and behind them in line for the processor.
+
+use std::sync::Arc;
+
+use filbert_grid::GridError;
+use filbert_grid::query::SqlError;
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// How much query threads stand back: puts and gets come first where processors are scarce.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 10;
+
+/// Threads for queries. They end with the last clone of this.
+#[derive(Clone)]
+pub(crate) struct Threads {
+    handle: Handle,
+    count: usize,
+    _runtime: Arc<Held>,
+}
+
+/// A runtime that ends in the background, so that it may be dropped anywhere, a task of its own included.
+struct Held(Mutex<Option<Runtime>>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.lock().take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Threads {
+    /// Starts `count` threads.
+    pub(crate) fn start(count: usize) -> Result<Threads, GridError> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(count.max(1))
+            .thread_name("filbert-query")
+            // Plans of deeply nested expressions are walked recursively.
+            .thread_stack_size(8 << 20)
+            .on_thread_start(stand_back)
+            .enable_time()
+            .build()
+            .map_err(|error| GridError::Internal(format!("threads for queries cannot be started: {error}")))?;
+        Ok(Threads {
+            handle: runtime.handle().clone(),
+            count: count.max(1),
+            _runtime: Arc::new(Held(Mutex::new(Some(runtime)))),
+        })
+    }
+
+    /// Runs a task.
+    pub(crate) fn spawn<F>(&self, task: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        drop(self.handle.spawn(task));
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Runs a part of a query on one of the threads.
+    pub(crate) fn compute<T, F>(&self, job: F) -> impl Future<Output = Result<T, SqlError>> + use<T, F>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> Result<T, SqlError> + Send + 'static,
+    {
+        // It starts now, not when it is waited for.
+        let running = self.handle.spawn(async move { job() });
+        async move {
+            match running.await {
+                Ok(result) => result,
+                Err(error) => Err(GridError::Internal(format!("a part of a query ended early: {error}")).into()),
+            }
+        }
+    }
+
+    /// Runs something that computes long without waiting.
+    pub(crate) fn spawn_blocking(&self, job: impl FnOnce() + Send + 'static) {
+        drop(self.handle.spawn_blocking(job));
+    }
+}
+
+fn stand_back() {
+    // A thread that cannot is as good, only less polite.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::nice(NICENESS);
+}

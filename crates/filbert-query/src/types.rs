@@ -1,0 +1,252 @@
+//! The types of SQL as Arrow fields and back, and single values as scalars and back.
+//!
+//! Arrow has one type for texts and JSON documents, and none for objects. What a field holds beyond its Arrow type stands in its
+//! metadata, which plans keep for columns that they pass on.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use arrow_array::Array;
+use arrow_buffer::{IntervalMonthDayNano, i256};
+use arrow_schema::{DataType, Field};
+use bigdecimal::num_bigint::BigInt;
+use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Timelike};
+use datafusion::common::ScalarValue;
+use filbert_data::{FieldType, Interval, ToBlob, Value};
+use filbert_grid::query::{ColumnReader, arrow_type};
+
+use crate::error::data_error;
+use filbert_grid::query::SqlError;
+
+/// The key of the metadata entry that tells types apart which are one in Arrow.
+const TYPE_KEY: &str = "filbert.type";
+/// Digits behind the point of a decimal without declared scale.
+pub(crate) const DECIMAL_SCALE: i8 = 20;
+/// Days from the start of the common era to 1970-01-01.
+const EPOCH_DAYS_FROM_CE: i32 = 719_163;
+
+/// An Arrow field of a type.
+pub(crate) fn field(name: &str, field_type: &FieldType, nullable: bool) -> Field {
+    let field = Field::new(name, arrow_type(field_type), nullable);
+    match marker(field_type) {
+        Some(marker) => field.with_metadata(HashMap::from([(TYPE_KEY.to_owned(), marker.to_owned())])),
+        None => field,
+    }
+}
+
+fn marker(field_type: &FieldType) -> Option<&'static str> {
+    match field_type {
+        FieldType::Json => Some("JSON"),
+        FieldType::Decimal(None) => Some("DECIMAL"),
+        FieldType::Uuid => Some("UUID"),
+        FieldType::Object => Some("OBJECT"),
+        _ => None,
+    }
+}
+
+/// The type of an Arrow field.
+pub(crate) fn field_type_of(field: &Field) -> FieldType {
+    match field.metadata().get(TYPE_KEY).map(String::as_str) {
+        Some("JSON") if is_text(field.data_type()) => FieldType::Json,
+        Some("UUID") if is_text(field.data_type()) => FieldType::Uuid,
+        Some("OBJECT")
+            if matches!(field.data_type(), DataType::BinaryView | DataType::Binary | DataType::LargeBinary) =>
+        {
+            FieldType::Object
+        }
+        _ => field_type_of_arrow(field.data_type()),
+    }
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// The type of values of an Arrow type.
+pub(crate) fn field_type_of_arrow(data_type: &DataType) -> FieldType {
+    match data_type {
+        DataType::Boolean => FieldType::Boolean,
+        DataType::Int8 => FieldType::TinyInt,
+        DataType::Int16 | DataType::UInt8 => FieldType::SmallInt,
+        DataType::Int32 | DataType::UInt16 => FieldType::Integer,
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => FieldType::BigInt,
+        DataType::Float16 | DataType::Float32 => FieldType::Real,
+        DataType::Float64 => FieldType::Double,
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale) => FieldType::Decimal(Some((*precision, *scale))),
+        DataType::Decimal256(..) => FieldType::Decimal(None),
+        DataType::Date32 | DataType::Date64 => FieldType::Date,
+        DataType::Time32(_) | DataType::Time64(_) => FieldType::Time,
+        DataType::Timestamp(_, None) => FieldType::Timestamp,
+        DataType::Timestamp(_, Some(_)) => FieldType::TimestampTz,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => FieldType::Varchar,
+        DataType::Interval(_) | DataType::Duration(_) => FieldType::Interval,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            FieldType::Binary
+        }
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::ListView(item) => FieldType::Array(Box::new(field_type_of(item))),
+        DataType::Dictionary(_, value) => field_type_of_arrow(value),
+        _ => FieldType::Object,
+    }
+}
+
+/// Days since 1970-01-01.
+pub(crate) fn days_of(date: NaiveDate) -> i32 {
+    date.num_days_from_ce() - EPOCH_DAYS_FROM_CE
+}
+
+/// The day so many days after 1970-01-01.
+pub(crate) fn date_of(days: i32) -> Option<NaiveDate> {
+    NaiveDate::from_num_days_from_ce_opt(days.checked_add(EPOCH_DAYS_FROM_CE)?)
+}
+
+/// Nanoseconds since midnight.
+pub(crate) fn nanoseconds_of(time: NaiveTime) -> i64 {
+    i64::from(time.num_seconds_from_midnight()) * 1_000_000_000 + i64::from(time.nanosecond())
+}
+
+/// A decimal as a whole number of units of `10^-scale`, rounded half up; `None` beyond 256 bits.
+pub(crate) fn decimal256_of(value: &BigDecimal, scale: i8) -> Option<i256> {
+    let (unscaled, _) = value.with_scale_round(i64::from(scale), RoundingMode::HalfUp).into_bigint_and_exponent();
+    let bytes = unscaled.to_signed_bytes_le();
+    if bytes.len() > 32 {
+        return None;
+    }
+    let fill = if unscaled.sign() == bigdecimal::num_bigint::Sign::Minus { 0xff } else { 0 };
+    let mut full = [fill; 32];
+    full.get_mut(..bytes.len())?.copy_from_slice(&bytes);
+    Some(i256::from_le_bytes(full))
+}
+
+/// As [`decimal256_of`], in 128 bits.
+pub(crate) fn decimal128_of(value: &BigDecimal, scale: i8) -> Option<i128> {
+    let (unscaled, _) = value.with_scale_round(i64::from(scale), RoundingMode::HalfUp).into_bigint_and_exponent();
+    unscaled.to_i128()
+}
+
+/// A value as a scalar of its natural type.
+pub(crate) fn scalar_of(value: &Value<'_>) -> Result<ScalarValue, SqlError> {
+    Ok(match value {
+        Value::Null => ScalarValue::Null,
+        Value::Boolean(value) => ScalarValue::Boolean(Some(*value)),
+        Value::Int8(value) => ScalarValue::Int8(Some(*value)),
+        Value::Int16(value) => ScalarValue::Int16(Some(*value)),
+        Value::Int32(value) => ScalarValue::Int32(Some(*value)),
+        Value::Int64(value) => ScalarValue::Int64(Some(*value)),
+        Value::Float32(value) => ScalarValue::Float32(Some(*value)),
+        Value::Float64(value) => ScalarValue::Float64(Some(*value)),
+        Value::Decimal(value) => {
+            let (_, scale) = value.normalized().into_bigint_and_exponent();
+            let scale = i8::try_from(scale.clamp(0, i64::from(DECIMAL_SCALE))).unwrap_or(DECIMAL_SCALE);
+            let unscaled = decimal256_of(value, scale)
+                .ok_or_else(|| data_error(format!("the decimal {value} has more digits than the 76 that fit")))?;
+            ScalarValue::Decimal256(Some(unscaled), 76, scale)
+        }
+        Value::Text(text) | Value::Json(text) => ScalarValue::Utf8View(Some(text.to_string())),
+        Value::Date(date) => ScalarValue::Date32(Some(days_of(*date))),
+        Value::Time(time) => ScalarValue::Time64Nanosecond(Some(nanoseconds_of(*time))),
+        Value::Timestamp(moment) => ScalarValue::TimestampMicrosecond(Some(moment.and_utc().timestamp_micros()), None),
+        Value::TimestampTz(moment) => {
+            ScalarValue::TimestampMicrosecond(Some(moment.timestamp_micros()), Some("UTC".into()))
+        }
+        Value::Uuid(uuid) => ScalarValue::Utf8View(Some(uuid.to_string())),
+        Value::Bytes(bytes) => ScalarValue::BinaryView(Some(bytes.to_vec())),
+        Value::Interval(interval) => ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano {
+            months: interval.months,
+            days: interval.days,
+            nanoseconds: interval.nanoseconds,
+        })),
+        Value::Array(items) => list_of(items)?,
+        Value::Object(_) => {
+            let blob = value.to_blob().map_err(|error| data_error(error.to_string()))?;
+            ScalarValue::BinaryView(Some(blob.into_vec()))
+        }
+    })
+}
+
+/// Items of different types become those of the first one that is no null.
+fn list_of(items: &[Value<'_>]) -> Result<ScalarValue, SqlError> {
+    let mut scalars = items.iter().map(scalar_of).collect::<Result<Vec<_>, _>>()?;
+    let first = scalars.iter().map(ScalarValue::data_type).find(|data_type| *data_type != DataType::Null);
+    let item_type = first.unwrap_or(DataType::Null);
+    for scalar in &mut scalars {
+        if scalar.data_type() != item_type {
+            *scalar = scalar.cast_to(&item_type).map_err(|error| data_error(error.to_string()))?;
+        }
+    }
+    Ok(ScalarValue::List(ScalarValue::new_list(&scalars, &item_type, true)))
+}
+
+/// A scalar as a value; texts that are JSON documents are so by `field_type`.
+pub(crate) fn value_of(scalar: &ScalarValue, field_type: &FieldType) -> Value<'static> {
+    let text = |text: &str| match field_type {
+        FieldType::Json => Value::Json(Cow::Owned(text.to_owned())),
+        FieldType::Uuid => match uuid::Uuid::try_parse(text) {
+            Ok(uuid) => Value::Uuid(uuid),
+            Err(_) => Value::Text(Cow::Owned(text.to_owned())),
+        },
+        _ => Value::Text(Cow::Owned(text.to_owned())),
+    };
+    let value = match scalar {
+        ScalarValue::Boolean(value) => value.map(Value::Boolean),
+        ScalarValue::Int8(value) => value.map(Value::Int8),
+        ScalarValue::Int16(value) => value.map(Value::Int16),
+        ScalarValue::Int32(value) => value.map(Value::Int32),
+        ScalarValue::Int64(value) => value.map(Value::Int64),
+        ScalarValue::UInt8(value) => value.map(|value| Value::Int16(i16::from(value))),
+        ScalarValue::UInt16(value) => value.map(|value| Value::Int32(i32::from(value))),
+        ScalarValue::UInt32(value) => value.map(|value| Value::Int64(i64::from(value))),
+        ScalarValue::UInt64(value) => value.map(|value| match i64::try_from(value) {
+            Ok(value) => Value::Int64(value),
+            Err(_) => Value::Decimal(BigDecimal::from(value)),
+        }),
+        ScalarValue::Float32(value) => value.map(Value::Float32),
+        ScalarValue::Float64(value) => value.map(Value::Float64),
+        ScalarValue::Decimal128(value, _, scale) => {
+            value.map(|value| Value::Decimal(BigDecimal::new(BigInt::from(value), i64::from(*scale))))
+        }
+        ScalarValue::Decimal256(value, _, scale) => value.map(|value| {
+            let unscaled = BigInt::from_signed_bytes_le(&value.to_le_bytes());
+            Value::Decimal(BigDecimal::new(unscaled, i64::from(*scale)).normalized())
+        }),
+        ScalarValue::Utf8(value) | ScalarValue::LargeUtf8(value) | ScalarValue::Utf8View(value) => {
+            value.as_deref().map(text)
+        }
+        ScalarValue::Date32(days) => days.and_then(date_of).map(Value::Date),
+        ScalarValue::Time64Nanosecond(nanoseconds) => nanoseconds.and_then(|nanoseconds| {
+            let seconds = u32::try_from(nanoseconds / 1_000_000_000).ok()?;
+            let rest = u32::try_from(nanoseconds % 1_000_000_000).ok()?;
+            NaiveTime::from_num_seconds_from_midnight_opt(seconds, rest).map(Value::Time)
+        }),
+        ScalarValue::TimestampSecond(moment, zone) => timestamp(*moment, 1_000_000, zone.is_some()),
+        ScalarValue::TimestampMillisecond(moment, zone) => timestamp(*moment, 1_000, zone.is_some()),
+        ScalarValue::TimestampMicrosecond(moment, zone) => timestamp(*moment, 1, zone.is_some()),
+        ScalarValue::TimestampNanosecond(moment, zone) => {
+            timestamp(moment.map(|moment| moment.div_euclid(1_000)), 1, zone.is_some())
+        }
+        ScalarValue::Binary(bytes) | ScalarValue::LargeBinary(bytes) | ScalarValue::BinaryView(bytes) => {
+            bytes.as_ref().map(|bytes| match field_type {
+                FieldType::Binary => Value::Bytes(Cow::Owned(bytes.clone())),
+                _ => Value::from_blob(bytes).unwrap_or(Value::Null).into_owned(),
+            })
+        }
+        ScalarValue::IntervalMonthDayNano(value) => value.map(|value| {
+            Value::Interval(Interval { months: value.months, days: value.days, nanoseconds: value.nanoseconds })
+        }),
+        ScalarValue::List(list) => ColumnReader::new(list.as_ref(), &field_type_of_arrow(list.data_type()))
+            .map(|reader| reader.get(0).into_owned()),
+        ScalarValue::Dictionary(_, value) => return value_of(value, field_type),
+        other => (!other.is_null()).then(|| Value::Text(Cow::Owned(other.to_string()))),
+    };
+    value.unwrap_or(Value::Null)
+}
+
+fn timestamp(moment: Option<i64>, micros_per_unit: i64, zoned: bool) -> Option<Value<'static>> {
+    let moment = DateTime::from_timestamp_micros(moment?.checked_mul(micros_per_unit)?)?;
+    Some(if zoned { Value::TimestampTz(moment.fixed_offset()) } else { Value::Timestamp(moment.naive_utc()) })
+}
