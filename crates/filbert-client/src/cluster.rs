@@ -61,6 +61,8 @@ pub(crate) struct Cluster {
     /// By member.
     pub(crate) connections: HashMap<Uuid, Arc<Connection>>,
     pub(crate) registrations: HashMap<Uuid, Arc<Registration>>,
+    /// The cluster that has heard of all Compact schemas that the client announced.
+    pub(crate) schemas_known_to: Option<Uuid>,
 }
 
 impl Cluster {

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use filbert_data::DataError;
 use filbert_wire::{MessageId, WireError, error_message::ErrorMessage};
+use uuid::Uuid;
 
 /// Why a call has no result, or a client no connection.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -49,6 +50,9 @@ pub enum ClientError {
     /// The member answered with an error.
     #[error("{0}")]
     Server(Box<ServerError>),
+    /// An SQL statement failed.
+    #[error("{0}")]
+    Sql(Box<SqlError>),
     /// The connection was lost before the answer came. Whether the call was carried out is unknown.
     #[error("{request}: the connection to {address} was lost before the answer came: {reason}")]
     Disconnected {
@@ -147,6 +151,64 @@ pub struct ServerError {
     pub message: Option<String>,
     /// The causes, nearest first: class name and message.
     pub causes: Vec<(String, Option<String>)>,
+}
+
+/// Why an SQL statement failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}", self.message, self.suggestion.as_deref().map(|text| format!("; suggested: {text}")).unwrap_or_default())]
+pub struct SqlError {
+    /// Hazelcast's code of the error, see [`sql_code`].
+    pub code: i32,
+    /// What the member says about it.
+    pub message: String,
+    /// A statement that would help, such as one that creates the mapping.
+    pub suggestion: Option<String>,
+    /// The member where it happened; none if the connection to it was lost.
+    pub member: Option<Uuid>,
+}
+
+impl SqlError {
+    pub(crate) fn new(error: &filbert_wire::structure::SqlError<'_>) -> Self {
+        Self {
+            code: error.code,
+            message: error.message.unwrap_or("the statement failed, and the member does not say why").to_owned(),
+            suggestion: error.suggestion.map(str::to_owned),
+            member: Some(error.originating_member_id),
+        }
+    }
+
+    /// The cursor is gone with its connection.
+    pub(crate) fn connection_lost() -> Self {
+        Self {
+            code: sql_code::CONNECTION_PROBLEM,
+            message: "the connection to the member that executes the statement was lost".to_owned(),
+            suggestion: None,
+            member: None,
+        }
+    }
+}
+
+impl From<SqlError> for ClientError {
+    fn from(error: SqlError) -> Self {
+        ClientError::Sql(Box::new(error))
+    }
+}
+
+/// Hazelcast's codes of SQL errors.
+pub mod sql_code {
+    #![allow(missing_docs, reason = "the names are Hazelcast's")]
+
+    pub const GENERIC: i32 = -1;
+    pub const CONNECTION_PROBLEM: i32 = 1001;
+    pub const CANCELLED_BY_USER: i32 = 1003;
+    pub const TIMEOUT: i32 = 1004;
+    pub const PARTITION_DISTRIBUTION: i32 = 1005;
+    pub const MAP_DESTROYED: i32 = 1006;
+    pub const MAP_LOADING_IN_PROGRESS: i32 = 1007;
+    pub const PARSING: i32 = 1008;
+    pub const INDEX_INVALID: i32 = 1009;
+    pub const OBJECT_NOT_FOUND: i32 = 1010;
+    pub const DATA_EXCEPTION: i32 = 2000;
 }
 
 fn short(class_name: &str) -> &str {

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use filbert_data::{FromBlob, ToBlob};
+use filbert_data::{FromBlob, ToBlob, criteria::Predicate};
 use filbert_wire::{CorrelationId, Message, MessageId, Request, table::map};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -101,14 +101,26 @@ pub struct EntryEvent<K, V> {
 
 impl<K: FromBlob, V: FromBlob> EntryEvent<K, V> {
     fn read(event: &Message<'_>) -> Result<Self, ClientError> {
-        // The event has the same fields whichever way the listener was registered, under different ids.
-        let (kind, key, new, old, member, affected) = if event.id() == map::add_entry_listener::ID.part(2) {
-            let it = event.decode::<map::add_entry_listener::EntryEvent<'_>>()?;
-            (it.event_type, it.key, it.value, it.old_value, it.uuid, it.number_of_affected_entries)
-        } else {
-            let it = event.decode::<map::add_entry_listener_to_key::EntryEvent<'_>>()?;
-            (it.event_type, it.key, it.value, it.old_value, it.uuid, it.number_of_affected_entries)
-        };
+        /// The event has the same fields whichever way the listener was registered, under different ids.
+        macro_rules! fields {
+            ($($message:ident),*) => {
+                match event.id() {
+                    $(id if id == map::$message::ID.part(2) => {
+                        let it = event.decode::<map::$message::EntryEvent<'_>>()?;
+                        (it.event_type, it.key, it.value, it.old_value, it.uuid, it.number_of_affected_entries)
+                    })*
+                    _ => {
+                        let it = event.decode::<map::add_entry_listener::EntryEvent<'_>>()?;
+                        (it.event_type, it.key, it.value, it.old_value, it.uuid, it.number_of_affected_entries)
+                    }
+                }
+            };
+        }
+        let (kind, key, new, old, member, affected) = fields!(
+            add_entry_listener_to_key,
+            add_entry_listener_with_predicate,
+            add_entry_listener_to_key_with_predicate
+        );
         Ok(Self {
             kind: EntryKinds(kind),
             key: value(key)?,
@@ -171,6 +183,9 @@ pub struct Listening<'a, Q: ?Sized> {
     pub kinds: EntryKinds,
     /// Only this key; none for all.
     pub key: Option<&'a Q>,
+    /// Only entries that this predicate finds; none for all. Filbert tells of an update that makes an entry one of them
+    /// as added, and of one after which it is none of them as removed.
+    pub predicate: Option<&'a Predicate>,
     /// Whether the events carry values.
     pub include_value: bool,
 }
@@ -182,7 +197,7 @@ impl<K: ToBlob + FromBlob + Send + 'static, V: ToBlob + FromBlob + Send + 'stati
     ///
     /// A member refuses the listener.
     pub async fn listen(&self) -> Result<EntryEvents<K, V>, ClientError> {
-        self.listen_to(Listening::<K> { kinds: EntryKinds::ALL, key: None, include_value: true }).await
+        self.listen_to(Listening::<K> { kinds: EntryKinds::ALL, key: None, predicate: None, include_value: true }).await
     }
 
     /// Listens to some changes.
@@ -245,25 +260,26 @@ impl<K: ToBlob + FromBlob + Send + 'static, V: ToBlob + FromBlob + Send + 'stati
         // Where the client is connected to all members, each reports what it owns; else one reports for all.
         let local_only = self.client.inner.config.routing == crate::Routing::AllMembers;
         let (name, include_value, listener_flags) = (&*self.name, what.include_value, what.kinds.0);
-        let mut out = Vec::new();
-        let Some(key) = what.key else {
-            map::add_entry_listener::Request { name, include_value, listener_flags, local_only }.encode(
-                CorrelationId(0),
-                -1,
-                &mut out,
-            );
-            return Ok((map::add_entry_listener::ID, out, |answer| {
-                Ok(answer.decode::<map::add_entry_listener::Response>()?.response)
-            }));
-        };
-        let key = &self.serialize(map::add_entry_listener_to_key::ID, key)?;
-        map::add_entry_listener_to_key::Request { name, key, include_value, listener_flags, local_only }.encode(
-            CorrelationId(0),
-            -1,
-            &mut out,
-        );
-        Ok((map::add_entry_listener_to_key::ID, out, |answer| {
-            Ok(answer.decode::<map::add_entry_listener_to_key::Response>()?.response)
-        }))
+        let key = what.key.map(|key| self.serialize(map::add_entry_listener_to_key::ID, key)).transpose()?;
+        let predicate = what.predicate;
+        let predicate =
+            predicate.map(|it| self.serialize(map::add_entry_listener_with_predicate::ID, it)).transpose()?;
+        /// The encoded registration, its id, and how the answer is read.
+        macro_rules! registration {
+            ($message:ident { $($field:ident),* }) => {{
+                let mut out = Vec::new();
+                map::$message::Request { name, $($field,)* include_value, listener_flags, local_only }
+                    .encode(CorrelationId(0), -1, &mut out);
+                Ok((map::$message::ID, out, |answer| Ok(answer.decode::<map::$message::Response>()?.response)))
+            }};
+        }
+        match (key.as_deref(), predicate.as_deref()) {
+            (None, None) => registration!(add_entry_listener {}),
+            (Some(key), None) => registration!(add_entry_listener_to_key { key }),
+            (None, Some(predicate)) => registration!(add_entry_listener_with_predicate { predicate }),
+            (Some(key), Some(predicate)) => {
+                registration!(add_entry_listener_to_key_with_predicate { key, predicate })
+            }
+        }
     }
 }

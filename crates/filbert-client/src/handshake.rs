@@ -14,6 +14,7 @@ use crate::{
     ClientError, Credentials, Refusal, Routing, ServerError,
     connection::{Connection, EventHandler},
     inner::Inner,
+    schemas::announce_all,
 };
 
 /// The kind of client that members list; the stock clients have names of three letters.
@@ -77,6 +78,14 @@ async fn connect_patiently(client: &Arc<Inner>, address: &str) -> Result<(), Cli
     let mut unfinished = Unfinished(Some(connection.clone()));
     let member = authenticate(client, &connection).await?;
     listen_to_view(client, &connection).await?;
+    let (cluster_id, knows_schemas) = {
+        let cluster = client.cluster.lock();
+        (cluster.id, cluster.schemas_known_to == cluster.id)
+    };
+    if !knows_schemas {
+        announce_all(client, &connection).await?;
+        client.cluster.lock().schemas_known_to = cluster_id;
+    }
     loop {
         let missing: Vec<_> = {
             let mut cluster = client.cluster.lock();

@@ -1,6 +1,7 @@
 //! What all handles of one client share: its settings, the way from a partition to a connection, the cluster's view.
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
@@ -8,16 +9,20 @@ use std::{
     time::Duration,
 };
 
-use filbert_data::{PartitionId, partition_of};
+use filbert_data::{
+    PartitionId,
+    compact::{Schema, SchemaId},
+    partition_of,
+};
 use filbert_wire::MessageId;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::{
-    ClientConfig, ClientError,
+    ClientConfig, ClientError, SqlError,
     cluster::Cluster,
-    connection::{Connection, NotSent},
+    connection::{Connection, ConnectionId, NotSent},
     slots::SlotId,
 };
 
@@ -28,6 +33,8 @@ pub(crate) enum Target {
     Partition(PartitionId),
     /// To any member, in turn.
     Any,
+    /// To the member at the other end of a connection, where a cursor lives.
+    Connection(ConnectionId),
 }
 
 impl Target {
@@ -35,7 +42,7 @@ impl Target {
     pub(crate) fn partition(self) -> i32 {
         match self {
             Target::Partition(partition) => i32::try_from(partition.0).unwrap_or(-1),
-            Target::Any => -1,
+            Target::Any | Target::Connection(_) => -1,
         }
     }
 }
@@ -59,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) cluster: Mutex<Cluster>,
     /// Tells the keeper task that a connection closed or the cluster's view changed.
     pub(crate) changed: Arc<Notify>,
+    /// Compact schemas that this client has announced.
+    pub(crate) schemas: Mutex<HashMap<SchemaId, Arc<Schema>>>,
     shut_down: AtomicBool,
     next_connection: AtomicUsize,
     next_thread: AtomicI64,
@@ -80,6 +89,7 @@ impl Inner {
             routes: RwLock::default(),
             cluster: Mutex::default(),
             changed: Arc::new(Notify::new()),
+            schemas: Mutex::default(),
             shut_down: AtomicBool::new(false),
             next_connection: AtomicUsize::new(0),
             next_thread: AtomicI64::new(DEFAULT_THREAD + 1),
@@ -101,6 +111,18 @@ impl Inner {
         let owner = match target {
             Target::Partition(partition) => routes.owners.get(partition.0 as usize).and_then(Option::as_ref),
             Target::Any => None,
+            Target::Connection(wanted) => {
+                let Some(connection) = routes.all.iter().find(|connection| connection.id == wanted) else {
+                    return Err(SqlError::connection_lost().into());
+                };
+                return match connection.send(request, None) {
+                    Ok(slot) => Ok((connection.clone(), slot)),
+                    Err(NotSent::Full) => {
+                        Err(ClientError::Overloaded { request: id, address: connection.address.clone() })
+                    }
+                    Err(NotSent::Closed) => Err(SqlError::connection_lost().into()),
+                };
+            }
         };
         if let Some(connection) = owner {
             match connection.send(request, None) {
@@ -125,6 +147,15 @@ impl Inner {
             Some(connection) => ClientError::Overloaded { request: id, address: connection.address.clone() },
             None => ClientError::NotConnected { request: id },
         })
+    }
+
+    /// The next of the open connections, and the member at its other end.
+    pub(crate) fn next_connection(&self) -> Option<(ConnectionId, Uuid)> {
+        let cluster = self.cluster.lock();
+        let mut open: Vec<_> = cluster.connections.iter().filter(|(_, connection)| !connection.is_closed()).collect();
+        open.sort_unstable_by_key(|(member, _)| **member);
+        let at = self.next_connection.fetch_add(1, Ordering::Relaxed).checked_rem(open.len())?;
+        open.get(at).map(|(member, connection)| (connection.id, **member))
     }
 
     /// The partition of a key.

@@ -2,13 +2,17 @@
 
 use std::vec;
 
-use filbert_data::{FromBlob, PartitionId, ToBlob};
+use filbert_data::{
+    FromBlob, PartitionId, ToBlob,
+    criteria::{Predicate, Projection},
+};
 use filbert_wire::{Message, table::map};
 
 use crate::{
     Call, ClientError, Map,
     bulk::{list, pairs},
     inner::Target,
+    map::value,
 };
 
 /// Entries that one request asks for, unless told otherwise: some tens of kilobytes for small entries.
@@ -108,6 +112,12 @@ fn entries<K: FromBlob, V: FromBlob>(answer: &Message<'_>) -> Result<Batch<(K, V
     Ok((answer.iteration_pointers, pairs(&answer.entries)?))
 }
 
+fn projected<T: FromBlob>(answer: &Message<'_>) -> Result<Batch<Option<T>>, ClientError> {
+    let answer = answer.decode::<map::fetch_with_query::Response<'_>>()?;
+    let items = answer.results.into_iter().map(value).collect::<Result<_, _>>()?;
+    Ok((answer.iteration_pointers, items))
+}
+
 impl<K: ToBlob + FromBlob + 'static, V: ToBlob + FromBlob + 'static> Map<K, V> {
     /// All keys, a batch at a time.
     pub fn iter_keys(&self) -> Cursor<K> {
@@ -125,6 +135,32 @@ impl<K: ToBlob + FromBlob + 'static, V: ToBlob + FromBlob + 'static> Map<K, V> {
             let request = map::fetch_entries::Request { name: &map.name, iteration_pointers: pointers.to_vec(), batch };
             Call::send(&map.client.inner, Target::Partition(partition), &request, entries)
         }))
+    }
+
+    /// What a projection makes of each entry that a predicate finds, a batch at a time: in no order, without the limits of
+    /// a single message, and with the memory of two batches.
+    ///
+    /// # Errors
+    ///
+    /// Projection or predicate cannot be written.
+    pub fn iter_projected<T: FromBlob + 'static>(
+        &self,
+        projection: &Projection,
+        predicate: &Predicate,
+    ) -> Result<Cursor<Option<T>>, ClientError> {
+        let map = self.clone();
+        let projection = self.serialize(map::fetch_with_query::ID, projection)?;
+        let predicate = self.serialize(map::fetch_with_query::ID, predicate)?;
+        Ok(self.cursor(Box::new(move |partition, pointers, batch| {
+            let request = map::fetch_with_query::Request {
+                name: &map.name,
+                iteration_pointers: pointers.to_vec(),
+                batch,
+                projection: &projection,
+                predicate: &predicate,
+            };
+            Call::send(&map.client.inner, Target::Partition(partition), &request, projected)
+        })))
     }
 
     fn cursor<T>(&self, fetch: Fetch<T>) -> Cursor<T> {

@@ -23,7 +23,7 @@
 //!
 //! # Where to start
 //!
-//! [`Client::connect`], then [`Map`]; inside, `call.rs`, then `connection.rs`.
+//! [`Client::connect`], then [`Map`], for SQL [`Client::sql`]; inside, `call.rs`, then `connection.rs`.
 //!
 //! ```no_run
 //! use filbert_client::{Client, ClientConfig};
@@ -54,20 +54,29 @@ mod journal;
 mod keeper;
 mod lock;
 mod map;
+mod paging;
 mod pipelining;
+mod query;
 mod registration;
+mod schemas;
 mod slots;
+mod sql;
+mod sql_rows;
 
 pub use call::Call;
 pub use client::Client;
 pub use cluster::Member;
 pub use config::{Backoff, ClientConfig, ClientLimits, Credentials, Routing};
-pub use error::{ClientError, Refusal, ServerError, code};
+pub use error::{ClientError, Refusal, ServerError, SqlError, code, sql_code};
 pub use events::{EntryEvent, EntryEvents, EntryKinds, Listening};
-pub use filbert_data::{Blob, FromBlob, Json, List, PartitionId, ToBlob};
+pub use filbert_data::{Blob, FieldType, FromBlob, Json, List, PartitionId, ToBlob, Value, compact, criteria};
 pub use iteration::Cursor;
 pub use journal::{JournalBounds, JournalEvent, JournalPage};
 pub use lock::LockGuard;
 pub use map::{EntryView, Expiry, Like, Map};
+pub use paging::Pages;
 pub use pipelining::Pipelining;
+pub use query::{Index, UniqueKey};
 pub use registration::ListenerId;
+pub use sql::{ResultKind, SqlColumn, SqlResult, Statement};
+pub use sql_rows::SqlRow;

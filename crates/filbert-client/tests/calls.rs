@@ -254,7 +254,7 @@ async fn a_listener_that_panics_costs_its_connection_and_not_the_client() {
     let member = FakeMember::usual().await;
     let client = Client::connect(member.config()).await.unwrap();
     let map = client.map::<i32, i32>("m");
-    let what = Listening::<i32> { kinds: EntryKinds::ALL, key: None, include_value: false };
+    let what = Listening::<i32> { kinds: EntryKinds::ALL, key: None, predicate: None, include_value: false };
     map.add_listener(what, |_| panic!("on purpose")).await.unwrap();
     let asked = member.asked(map::add_entry_listener::ID)[0].clone();
     let event = map::add_entry_listener::EntryEvent {

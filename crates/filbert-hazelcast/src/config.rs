@@ -45,6 +45,27 @@ pub struct DoorConfig {
     pub handles_max: usize,
     /// Reads of event journals that may wait for events, per connection. Default 1,024: one per partition of a few maps.
     pub journal_waits_max: usize,
+    /// Queries and statements that may run at a time for one connection, beyond those that are done at once. Default 1,024:
+    /// more than a client has threads that wait, and few enough that their results fit.
+    pub queries_max: usize,
+    /// Results of statements that a connection may keep open, and statements that run for it. Default 1,000: each holds the
+    /// state of its query, which may be large.
+    pub cursors_max: usize,
+    /// How long the rows of a result may wait to be asked for; then the result is closed. Default 600 s: longer than a program
+    /// works on one page, short enough that forgotten results do not pile up.
+    pub cursor_idle_timeout: Duration,
+    /// Rows of one page of a result, whatever the client asks for. Default 65,536: sixteen times what clients ask for.
+    pub page_rows_max: usize,
+    /// Bytes of texts and objects in one page of a result; what is beyond comes with the next page. A page has one row at
+    /// least. Default 4 MiB: enough to keep a socket busy, and little beside the rows that an operator holds.
+    pub page_bytes_max: usize,
+    /// Query caches of one client. Default 1,000: each keeps some changes of every partition.
+    pub query_caches_max: usize,
+    /// Bytes of changes that are kept for one query cache; the oldest are lost first, which its client sees. Default 16 MiB,
+    /// as for events that wait for a client.
+    pub query_cache_bytes_max: usize,
+    /// How long a query cache is kept for a client that went. Default 600 s, as in Hazelcast.
+    pub query_cache_orphan_timeout: Duration,
     /// How long a client may be silent. Default 300 s, as in Hazelcast: its clients send a ping every 5 s.
     pub heartbeat_timeout: Duration,
     /// How long a connection may take to authenticate. Default 30 s: stock clients do it with their first bytes.
@@ -75,6 +96,14 @@ impl Default for DoorConfig {
             connections_max: 20_000,
             handles_max: 256,
             journal_waits_max: 1024,
+            queries_max: 1024,
+            cursors_max: 1000,
+            cursor_idle_timeout: Duration::from_secs(600),
+            page_rows_max: 65_536,
+            page_bytes_max: 4 << 20,
+            query_caches_max: 1000,
+            query_cache_bytes_max: 16 << 20,
+            query_cache_orphan_timeout: Duration::from_secs(600),
             heartbeat_timeout: Duration::from_secs(300),
             unauthenticated_timeout: Duration::from_secs(30),
             call_timeout: Duration::from_secs(60),

@@ -11,7 +11,7 @@ use tokio::{
 };
 use tracing::{debug, info, warn};
 
-use crate::{DoorConfig, connection::Connection, link::Link, outbox::End, session::Session};
+use crate::{DoorConfig, connection::Connection, link::Link, outbox::End, query_cache::QueryCaches, session::Session};
 
 /// Connections that the system may keep for us until they are accepted: a whole cluster of clients that reconnects at
 /// once after a restart.
@@ -61,6 +61,7 @@ pub struct Door {
     grid: Arc<Grid>,
     config: Arc<DoorConfig>,
     links: Arc<Mutex<Links>>,
+    caches: Arc<QueryCaches>,
 }
 
 impl fmt::Debug for Door {
@@ -126,7 +127,8 @@ impl Door {
                     let error = |source| DoorError::Listen { address, tried, source };
                     let address = listener.local_addr().map_err(error)?;
                     debug!("listening on {address} for Hazelcast's clients");
-                    return Ok(Door { listener, address, grid, config: Arc::new(config), links: Arc::default() });
+                    let (links, caches) = (Arc::default(), Arc::default());
+                    return Ok(Door { listener, address, grid, config: Arc::new(config), links, caches });
                 }
                 Err(source) => {
                     let is_taken = source.kind() == io::ErrorKind::AddrInUse;
@@ -201,6 +203,7 @@ impl Door {
     fn watch_interval(&self) -> Duration {
         let shortest =
             self.config.heartbeat_timeout.min(self.config.unauthenticated_timeout).min(self.config.close_timeout);
+        let shortest = shortest.min(self.config.cursor_idle_timeout).min(self.config.query_cache_orphan_timeout);
         (shortest / 4).clamp(WATCH_INTERVAL.0, WATCH_INTERVAL.1)
     }
 
@@ -226,7 +229,7 @@ impl Door {
         links.insert(number, watched);
         drop(links);
         let address = self.config.public_address.unwrap_or(local);
-        let session = Session::new(self.grid.clone(), self.config.clone(), link, address);
+        let session = Session::new(self.grid.clone(), self.config.clone(), link, self.caches.clone(), address);
         let connection = Connection::new(stream, session);
         tasks.spawn(async move {
             connection.serve().await;
@@ -250,6 +253,7 @@ impl Door {
     /// Ends connections that are silent, do not authenticate, or do not finish closing.
     fn look_after_links(&self) {
         let now = Instant::now();
+        self.caches.sweep(now.into_std(), self.config.query_cache_orphan_timeout);
         for watched in self.links.lock().values_mut() {
             let link = &watched.link;
             let reads = link.reads();
@@ -257,6 +261,7 @@ impl Door {
                 watched.reads = reads;
                 watched.since = now;
             }
+            link.cursors.close_idle(now.into_std(), self.config.cursor_idle_timeout);
             if link.is_closing() {
                 let since = *watched.closing_since.get_or_insert(now);
                 if now - since > self.config.close_timeout {

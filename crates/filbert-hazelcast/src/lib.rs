@@ -16,13 +16,16 @@
 //!                                                                                          ▼
 //!  socket ◄── one write per batch ◄──────────────────────────────────────────────── Session::out
 //!                      ▲
-//!  other threads ──► Outbox: events, and replies to requests that waited for a locked key
+//!  other threads ──► Outbox: events, and replies to requests that waited for a locked key or asked for a long query
 //! ```
 //!
 //! # Invariants
 //!
-//! - A request runs in place on its connection's task. None blocks: a change of a locked key is parked in the grid and
-//!   answered through the [`outbox`](outbox::Outbox).
+//! - A request runs in place on its connection's task. None blocks: a change of a locked key is parked in the grid, and a
+//!   query that takes long runs on the engine's threads (`deferred.rs`); both are answered through the
+//!   [`outbox`](outbox::Outbox).
+//! - What a client's queries hold goes with its connection: cursors are dropped, statements that run are cancelled
+//!   (`cursors.rs`). Query caches alone outlive it for a while (`query_cache/`).
 //! - Memory grows with the bytes that arrived and never with a length that a client claims. An idle connection holds no
 //!   buffers at all.
 //! - A client that does not read is not served further: above
@@ -37,9 +40,12 @@
 //! which message goes where, and one of `handlers/`, for example `map_read.rs`.
 
 mod authentication;
+mod calendar;
 mod change;
 mod config;
 mod connection;
+mod cursors;
+mod deferred;
 mod door;
 mod failure;
 mod handlers;
@@ -47,8 +53,11 @@ mod handles;
 mod link;
 mod listing;
 mod outbox;
+mod query_cache;
 mod rows;
 mod session;
+mod sql_reply;
+mod sql_rows;
 mod view;
 
 pub use config::{Authentication, DoorConfig};

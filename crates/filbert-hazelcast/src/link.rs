@@ -5,7 +5,10 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
-use crate::outbox::{End, Outbox};
+use crate::{
+    cursors::Cursors,
+    outbox::{End, Outbox},
+};
 
 /// The side of a connection that other tasks see.
 #[derive(Debug)]
@@ -19,6 +22,9 @@ pub(crate) struct Link {
     closing: AtomicBool,
     /// Bytes of buffers that the connection's task held at the end of its last turn.
     held_bytes: AtomicUsize,
+    /// Requests that other threads are to answer.
+    queries: AtomicUsize,
+    pub(crate) cursors: Cursors,
 }
 
 impl Link {
@@ -30,6 +36,8 @@ impl Link {
             authenticated: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             held_bytes: AtomicUsize::new(0),
+            queries: AtomicUsize::new(0),
+            cursors: Cursors::default(),
         }
     }
 
@@ -67,6 +75,16 @@ impl Link {
     /// Bytes of all buffers of the connection.
     pub(crate) fn held_bytes(&self) -> usize {
         self.held_bytes.load(Ordering::Relaxed) + self.outbox.bytes()
+    }
+
+    /// Notes one more request that another thread is to answer; how many there were before.
+    pub(crate) fn begin_query(&self) -> usize {
+        self.queries.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Notes that one of them is over.
+    pub(crate) fn end_query(&self) {
+        self.queries.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub(crate) fn end(&self, end: End) {

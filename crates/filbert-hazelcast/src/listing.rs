@@ -2,8 +2,10 @@
 
 use filbert_grid::ErrorKind;
 use filbert_wire::{
-    Data, Message, MessageId,
+    CorrelationId, Data, Message, MessageId,
+    codec::Field,
     frame::{FRAME_HEADER_BYTES, Writer, flags},
+    structure::AnchorDataListHolder,
 };
 
 use crate::failure::{Failure, Outcome};
@@ -19,15 +21,24 @@ pub(crate) struct Listing<'o> {
 impl<'o> Listing<'o> {
     /// Begins the response to `message`, which has no fields of fixed size. It may have `bytes_max` bytes of items.
     pub(crate) fn begin(message: &Message<'_>, bytes_max: usize, out: &'o mut Vec<u8>) -> Self {
-        let (response, correlation) = (message.id().part(1), message.correlation_id());
+        Self::answering(message.id(), message.correlation_id(), bytes_max, out)
+    }
+
+    /// The same for a request that is not at hand any more.
+    pub(crate) fn answering(
+        message: MessageId,
+        correlation: CorrelationId,
+        bytes_max: usize,
+        out: &'o mut Vec<u8>,
+    ) -> Self {
         let mut writer = Writer::new(out);
         writer.frame_with(flags::UNFRAGMENTED, |out| {
-            out.extend_from_slice(&response.0.to_le_bytes());
+            out.extend_from_slice(&message.part(1).0.to_le_bytes());
             out.extend_from_slice(&correlation.0.to_le_bytes());
             // No backups to wait for.
             out.push(0);
         });
-        Self { writer, message: message.id(), bytes: 0, bytes_max }
+        Self { writer, message, bytes: 0, bytes_max }
     }
 
     /// Opens a list.
@@ -44,6 +55,26 @@ impl<'o> Listing<'o> {
         }
     }
 
+    /// Appends a value, or a null.
+    #[inline]
+    pub(crate) fn nullable(&mut self, data: Option<Data<'_>>) {
+        match data {
+            Some(data) => self.item(data),
+            None => {
+                self.bytes = self.bytes.saturating_add(FRAME_HEADER_BYTES);
+                if self.bytes <= self.bytes_max {
+                    self.writer.null();
+                }
+            }
+        }
+    }
+
+    /// Whether there is more than the response may have, so that it will be refused.
+    #[inline]
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.bytes > self.bytes_max
+    }
+
     /// Appends a key and its value.
     #[inline]
     pub(crate) fn entry(&mut self, key: Data<'_>, value: Data<'_>) {
@@ -53,14 +84,31 @@ impl<'o> Listing<'o> {
 
     /// Closes the list and the response, or refuses one that became too long.
     pub(crate) fn finish(mut self) -> Outcome {
-        if self.bytes > self.bytes_max {
+        self.writer.end();
+        self.finish_open()
+    }
+
+    /// Closes the list, appends the anchors of pages, and closes the response.
+    pub(crate) fn finish_with(mut self, anchors: &AnchorDataListHolder<'_>) -> Outcome {
+        self.writer.end();
+        for (key, value) in &anchors.anchor_data_list {
+            self.bytes = self.bytes.saturating_add(key.len() + value.len());
+        }
+        if !self.is_too_long() {
+            anchors.put_variable(&mut self.writer);
+        }
+        self.finish_open()
+    }
+
+    /// Closes a response that has no list, or refuses one that became too long.
+    pub(crate) fn finish_open(self) -> Outcome {
+        if self.is_too_long() {
             let text = format!(
                 "the reply to {} needs {} bytes, expected at most {} (reply_bytes_max); iterate over the map instead",
                 self.message, self.bytes, self.bytes_max
             );
             return Err(Failure::new(ErrorKind::LimitReached, text));
         }
-        self.writer.end();
         self.writer.finish();
         Ok(())
     }

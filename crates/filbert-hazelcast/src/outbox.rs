@@ -37,6 +37,8 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 struct State {
     bytes: Vec<u8>,
+    /// How many of them are replies, which a client asked for and which the limit of events is not about.
+    reply_bytes: usize,
     waker: Option<Waker>,
     end: Option<End>,
 }
@@ -53,12 +55,33 @@ impl Outbox {
             return;
         }
         encode(&mut state.bytes);
-        if state.bytes.len() > self.bytes_max {
+        if state.bytes.len() - state.reply_bytes > self.bytes_max {
             state.bytes = Vec::new();
+            state.reply_bytes = 0;
             state.end = Some(End::Overflow);
             self.wake_regardless(&state);
         }
         self.wake(&state);
+    }
+
+    /// Appends a reply that was made elsewhere, unless that makes more than `reply_bytes_max` bytes of such replies wait:
+    /// then it is false, and nothing has happened. A reply that is alone always has room.
+    pub(crate) fn append_reply(&self, reply: Vec<u8>, reply_bytes_max: usize) -> bool {
+        let mut state = self.state.lock();
+        if state.end.is_some() {
+            return true;
+        }
+        if state.reply_bytes > 0 && state.reply_bytes.saturating_add(reply.len()) > reply_bytes_max {
+            return false;
+        }
+        state.reply_bytes += reply.len();
+        if state.bytes.is_empty() {
+            state.bytes = reply;
+        } else {
+            state.bytes.extend_from_slice(&reply);
+        }
+        self.wake(&state);
+        true
     }
 
     /// Ends the connection. The first reason counts, but [`End::Abort`] overrules any.
@@ -108,6 +131,7 @@ impl Outbox {
         let mut state = self.state.lock();
         // Within the lock: whoever appends later raises the flag again.
         self.filled.store(false, Ordering::Release);
+        state.reply_bytes = 0;
         if out.is_empty() {
             std::mem::swap(out, &mut state.bytes);
             state.bytes = Vec::new();
@@ -143,6 +167,18 @@ mod tests {
         assert_eq!(outbox.collect(&mut out), None);
         assert_eq!(out, b"zeroonetwo");
         assert!(!outbox.is_filled());
+    }
+
+    #[test]
+    fn replies_have_a_limit_of_their_own() {
+        let outbox = Outbox::new(10);
+        assert!(outbox.append_reply(vec![1; 100], 50));
+        assert!(!outbox.append_reply(vec![2; 1], 50));
+        outbox.append(|out| out.extend_from_slice(&[3; 10]));
+        let mut out = Vec::new();
+        assert_eq!(outbox.collect(&mut out), None);
+        assert_eq!(out.len(), 110);
+        assert!(outbox.append_reply(vec![2; 1], 50));
     }
 
     #[test]

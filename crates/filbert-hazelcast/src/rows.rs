@@ -16,14 +16,14 @@ pub(crate) enum Row {
     Authenticates(Handler),
     /// A handler answers it.
     Served(Handler),
+    /// A handler answers it with the help of the query engine; without one it is refused.
+    Queries(Handler),
     /// It is answered with an error that gives this reason.
     Refused(&'static str),
 }
 
 /// Why messages with code in them are refused.
 pub(crate) const SHIPS_CODE: &str = "it ships Java code, which this server does not run";
-/// Why messages with a predicate, an aggregator or a projection are refused.
-pub(crate) const NEEDS_QUERIES: &str = "this server does not run predicates, aggregators and projections yet";
 
 /// Methods of one service that a dense table has room for; ids are checked against it when the tables are made.
 const METHODS: usize = 128;
@@ -38,11 +38,15 @@ static MAP: [Row; METHODS] = dense(
         handlers::map_bulk::ROWS,
         handlers::map_iterate::ROWS,
         handlers::map_listeners::ROWS,
+        handlers::map_query::ROWS,
         handlers::near_cache::ROWS,
         handlers::journal::ROWS,
         handlers::refused::ROWS,
     ],
 );
+
+static CONTINUOUS_QUERY: [Row; METHODS] = dense(0x16, &[handlers::continuous_query::ROWS]);
+static SQL: [Row; METHODS] = dense(0x21, &[handlers::sql::ROWS]);
 
 /// Spreads the rows of one service by method. Evaluated by the compiler, which reports a method beyond the table as an
 /// error.
@@ -73,6 +77,8 @@ pub(crate) fn find(id: MessageId) -> Row {
     let rows = match id.service() {
         0 => &CLIENT,
         1 => &MAP,
+        0x16 => &CONTINUOUS_QUERY,
+        0x21 => &SQL,
         _ => return Row::Absent,
     };
     rows.get(usize::from(id.method())).copied().unwrap_or(Row::Absent)
@@ -94,7 +100,7 @@ pub fn support() -> impl Iterator<Item = (MessageId, Support)> {
     table::all().map(|spec| {
         let support = match find(spec.id) {
             Row::Absent => Support::NotServed,
-            Row::Authenticates(_) | Row::Served(_) => Support::Served,
+            Row::Authenticates(_) | Row::Served(_) | Row::Queries(_) => Support::Served,
             Row::Refused(reason) => Support::Refused(reason),
         };
         (spec.id, support)

@@ -8,10 +8,12 @@ use tracing::{debug, info};
 
 use crate::{
     DoorConfig,
+    deferred::NO_QUERIES,
     failure::{Failure, Outcome},
     handlers::journal::JournalWaits,
     handles::Handles,
     link::Link,
+    query_cache::QueryCaches,
     rows::{self, Row},
 };
 
@@ -30,13 +32,35 @@ pub(crate) struct Session {
     /// Registration with the grid, from authentication on. Dropping it gives back what the client held.
     pub(crate) registration: Option<ClientConnection>,
     pub(crate) journal_waits: JournalWaits,
+    /// The query caches of all connections.
+    pub(crate) caches: Arc<QueryCaches>,
+    /// Ends the queries that still run when the connection does.
+    _queries: QueriesEnd,
     /// Set by an authentication that failed: the reply is a normal one, and then the connection is closed.
     pub(crate) refused: bool,
 }
 
+/// Closes a connection's cursors when it is dropped, and has queries that run for it given up.
+struct QueriesEnd(Arc<Link>, Arc<QueryCaches>);
+
+impl Drop for QueriesEnd {
+    fn drop(&mut self) {
+        self.0.set_closing();
+        self.0.cursors.close_all();
+        self.1.disconnect(&self.0);
+    }
+}
+
 impl Session {
-    pub(crate) fn new(grid: Arc<Grid>, config: Arc<DoorConfig>, link: Arc<Link>, address: SocketAddr) -> Self {
+    pub(crate) fn new(
+        grid: Arc<Grid>,
+        config: Arc<DoorConfig>,
+        link: Arc<Link>,
+        caches: Arc<QueryCaches>,
+        address: SocketAddr,
+    ) -> Self {
         let handles = Handles::new(config.handles_max);
+        let queries = QueriesEnd(link.clone(), caches.clone());
         Self {
             grid,
             config,
@@ -47,6 +71,8 @@ impl Session {
             client: Uuid::nil(),
             registration: None,
             journal_waits: JournalWaits::default(),
+            caches,
+            _queries: queries,
             refused: false,
         }
     }
@@ -80,6 +106,8 @@ impl Session {
                 Err(failure)
             }
             Row::Served(handler) => handler(self, message),
+            Row::Queries(handler) if self.grid.queries().is_some() => handler(self, message),
+            Row::Queries(_) => Err(Failure::unsupported(id, NO_QUERIES)),
             Row::Refused(reason) => Err(Failure::unsupported(id, reason)),
             Row::Absent => Err(Failure::unsupported(id, "this server does not serve it")),
         }

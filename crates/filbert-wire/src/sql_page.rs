@@ -14,6 +14,7 @@
 use crate::{
     Data,
     codec::{Fault, Field, Fixed, Item, Problem, Reader, Variable, Writer},
+    frame::FRAME_HEADER_BYTES,
     sample::Source,
     structure::HazelcastJsonValue,
 };
@@ -199,22 +200,7 @@ fn count(count: usize) -> i32 {
 
 fn put_fixed_column<T: Fixed>(values: &[Option<T>], writer: &mut Writer<'_>) {
     let nulls = values.iter().filter(|value| value.is_none()).count();
-    writer.frame_with(0, |out| {
-        let layout = match nulls {
-            0 => LAYOUT_VALUES,
-            _ if nulls == values.len() => LAYOUT_NULLS,
-            _ => LAYOUT_MIXED,
-        };
-        out.push(layout);
-        count(values.len()).put(out);
-        for rows in values.chunks(8) {
-            if layout == LAYOUT_MIXED {
-                let bits = rows.iter().rev().fold(0_u8, |bits, row| bits << 1 | u8::from(row.is_some()));
-                out.push(bits);
-            }
-            rows.iter().flatten().for_each(|value| value.put(out));
-        }
-    });
+    writer.frame_with(0, |out| put_fixed_rows(values.len(), nulls, values.iter().copied(), out));
 }
 
 fn read_fixed_column<'a, T: Fixed>(
@@ -354,6 +340,122 @@ fn put_nulls(column_type: i32, rows: u32, writer: &mut Writer<'_>) {
     }
 }
 
+/// Writes a page straight from where its values are, column by column, without a [`SqlPage`] in between. What it writes
+/// is what [`SqlPage`] reads.
+///
+/// ```
+/// use filbert_wire::{frame::Writer, sql_page::{PageWriter, SqlColumn}};
+///
+/// let mut out = Vec::new();
+/// let mut writer = Writer::new(&mut out);
+/// let mut page = PageWriter::begin(&mut writer, true, [SqlColumn::BIGINT, SqlColumn::VARCHAR].into_iter());
+/// page.fixed(2, 1, [Some(7_i64), None].into_iter());
+/// page.texts([Some("seven"), None].into_iter());
+/// page.end();
+/// ```
+#[derive(Debug)]
+pub struct PageWriter<'w, 'o> {
+    writer: &'w mut Writer<'o>,
+}
+
+impl<'w, 'o> PageWriter<'w, 'o> {
+    /// Begins a page with columns of these types, which must follow in this order.
+    #[inline]
+    pub fn begin(writer: &'w mut Writer<'o>, last: bool, column_types: impl Iterator<Item = i32>) -> Self {
+        writer.begin();
+        writer.frame(0, &[u8::from(last)]);
+        writer.frame_with(0, |out| column_types.for_each(|column_type| column_type.put(out)));
+        PageWriter { writer }
+    }
+
+    /// A column of values of fixed size. `values` gives all `rows` of them, of which `nulls` are `None`.
+    #[inline]
+    pub fn fixed<T: Fixed>(&mut self, rows: usize, nulls: usize, values: impl Iterator<Item = Option<T>>) {
+        self.writer.reserve(FRAME_HEADER_BYTES + 5 + rows.div_ceil(8) + (rows - nulls.min(rows)) * T::BYTES);
+        self.writer.frame_with(0, |out| put_fixed_rows(rows, nulls, values, out));
+    }
+
+    /// A column of [`SqlColumn::VARCHAR`].
+    #[inline]
+    pub fn texts<'t>(&mut self, values: impl Iterator<Item = Option<&'t str>>) {
+        self.objects(values.map(|value| value.map(str::as_bytes)));
+    }
+
+    /// A column of [`SqlColumn::OBJECT`]: serialized values.
+    #[inline]
+    pub fn objects<'t>(&mut self, values: impl Iterator<Item = Option<Data<'t>>>) {
+        self.writer.begin();
+        for value in values {
+            match value {
+                Some(value) => self.writer.frame(0, value),
+                None => self.writer.null(),
+            }
+        }
+        self.writer.end();
+    }
+
+    /// A column of any type that is a list of items: [`SqlColumn::DECIMAL`], [`SqlColumn::JSON`].
+    #[inline]
+    pub fn items<'t, T: Variable<'t>>(&mut self, values: impl Iterator<Item = Option<T>>) {
+        self.writer.begin();
+        for value in values {
+            match value {
+                Some(value) => value.put_variable(self.writer),
+                None => self.writer.null(),
+            }
+        }
+        self.writer.end();
+    }
+
+    /// A decimal of a column of [`SqlColumn::DECIMAL`], for those whose bytes live only for a moment: call it once for each
+    /// row within `fill`.
+    #[inline]
+    pub fn decimals(&mut self, fill: impl FnOnce(&mut dyn FnMut(Option<SqlDecimal<'_>>))) {
+        self.writer.begin();
+        fill(&mut |value| match value {
+            Some(value) => value.put_variable(self.writer),
+            None => self.writer.null(),
+        });
+        self.writer.end();
+    }
+
+    /// Ends the page.
+    #[inline]
+    pub fn end(self) {
+        self.writer.end();
+    }
+}
+
+/// Appends layout, count and values of a column of values of fixed size.
+#[inline]
+fn put_fixed_rows<T: Fixed>(rows: usize, nulls: usize, values: impl Iterator<Item = Option<T>>, out: &mut Vec<u8>) {
+    let layout = match nulls {
+        0 => LAYOUT_VALUES,
+        _ if nulls == rows => LAYOUT_NULLS,
+        _ => LAYOUT_MIXED,
+    };
+    out.push(layout);
+    count(rows).put(out);
+    match layout {
+        LAYOUT_NULLS => {}
+        LAYOUT_VALUES => values.flatten().for_each(|value| value.put(out)),
+        _ => {
+            let mut bits_at = 0;
+            for (row, value) in values.enumerate() {
+                if row % 8 == 0 {
+                    bits_at = out.len();
+                    out.push(0);
+                }
+                let Some(value) = value else { continue };
+                if let Some(bits) = out.get_mut(bits_at) {
+                    *bits |= 1 << (row % 8);
+                }
+                value.put(out);
+            }
+        }
+    }
+}
+
 impl<'a> Field<'a> for SqlPage<'a> {
     #[inline]
     fn put_variable(&self, writer: &mut Writer<'_>) {
@@ -386,3 +488,51 @@ impl<'a> Field<'a> for SqlPage<'a> {
 }
 
 impl<'a> Variable<'a> for SqlPage<'a> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Frames;
+
+    #[test]
+    fn a_page_written_from_iterators_reads_as_the_page_that_it_stands_for() {
+        for (rows, null_every) in [(0, 0), (1, 0), (8, 0), (9, 1), (9, 2), (100, 7), (64, 1)] {
+            let has_value = |row: usize| null_every == 0 || !row.is_multiple_of(null_every);
+            let nulls = (0..rows).filter(|row| !has_value(*row)).count();
+            let numbers: Vec<Option<i64>> = (0..rows).map(|row| has_value(row).then_some(row as i64)).collect();
+            let texts: Vec<Option<&str>> = numbers.iter().map(|number| number.map(|_| "text")).collect();
+            let jsons = texts.iter().map(|text| text.map(|value| HazelcastJsonValue { value }));
+            let types = [SqlColumn::BIGINT, SqlColumn::VARCHAR, SqlColumn::DECIMAL, SqlColumn::JSON];
+
+            let mut out = Vec::new();
+            let mut writer = Writer::new(&mut out);
+            let mut page = PageWriter::begin(&mut writer, true, types.into_iter());
+            page.fixed(rows, nulls, numbers.iter().copied());
+            page.texts(texts.iter().copied());
+            page.decimals(|put| {
+                for number in &numbers {
+                    put(number
+                        .map(|number| number as u8)
+                        .as_ref()
+                        .map(std::slice::from_ref)
+                        .map(|unscaled| SqlDecimal { unscaled, scale: 2 }));
+                }
+            });
+            page.items(jsons.clone());
+            page.end();
+
+            let read = SqlPage::read(&mut Reader::new(&[], Frames::new(&out))).unwrap();
+            assert!(read.last);
+            let expected = match nulls {
+                nulls if nulls > 0 && nulls == rows => {
+                    SqlColumn::Nulls { column_type: SqlColumn::BIGINT, rows: rows as u32 }
+                }
+                _ => SqlColumn::BigInt(numbers.clone()),
+            };
+            assert_eq!(read.columns[0], expected);
+            assert_eq!(read.columns[1], SqlColumn::Varchar(texts.clone()));
+            assert_eq!(read.columns[2].rows(), rows);
+            assert_eq!(read.columns[3], SqlColumn::Json(jsons.collect()));
+        }
+    }
+}

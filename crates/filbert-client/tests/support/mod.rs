@@ -63,6 +63,7 @@ struct State {
     view: Vec<(Uuid, u16)>,
     owners: Vec<(Uuid, Vec<i32>)>,
     views: Vec<(usize, CorrelationId)>,
+    cluster: Uuid,
 }
 
 pub(crate) struct FakeMember {
@@ -94,6 +95,7 @@ impl FakeMember {
             view: vec![(uuid, port)],
             owners: vec![(uuid, (0..PARTITIONS).collect())],
             views: Vec::new(),
+            cluster,
         }));
         let accepting = Arc::new(AtomicBool::new(true));
         let (shared, may_accept) = (state.clone(), accepting.clone());
@@ -110,7 +112,7 @@ impl FakeMember {
                     state.outputs.push(sender);
                     state.outputs.len() - 1
                 };
-                let task = tokio::spawn(serve(stream, state, receiver, number, uuid, cluster, port));
+                let task = tokio::spawn(serve(stream, state, receiver, number, uuid, port));
                 shared.lock().tasks.push(task.abort_handle());
             }
         });
@@ -155,6 +157,11 @@ impl FakeMember {
 
     pub(crate) fn set_script(&self, script: impl FnMut(&Asked) -> Act + Send + 'static) {
         self.state.lock().script = Box::new(script);
+    }
+
+    /// The cluster is another one from now on, as after a restart.
+    pub(crate) fn set_cluster(&self, cluster: Uuid) {
+        self.state.lock().cluster = cluster;
     }
 
     /// Whether new connections are served; otherwise they are closed at once.
@@ -223,7 +230,6 @@ async fn serve(
     mut output: mpsc::UnboundedReceiver<Vec<u8>>,
     connection: usize,
     uuid: Uuid,
-    cluster: Uuid,
     port: u16,
 ) {
     let mut preamble = [0; 3];
@@ -253,7 +259,7 @@ async fn serve(
                     state.views.push((connection, asked.correlation));
                 }
                 match (state.script)(&asked) {
-                    Act::Usual => usual(&asked, &state, uuid, cluster, port),
+                    Act::Usual => usual(&asked, &state, uuid, port),
                     Act::Send(bytes) => bytes,
                     Act::Wait => continue,
                     Act::Cut => return,
@@ -266,7 +272,7 @@ async fn serve(
     }
 }
 
-fn usual(asked: &Asked, state: &State, uuid: Uuid, cluster: Uuid, port: u16) -> Vec<u8> {
+fn usual(asked: &Asked, state: &State, uuid: Uuid, port: u16) -> Vec<u8> {
     let message = Message::parse(&asked.bytes).unwrap();
     match asked.id {
         client::authentication::ID => {
@@ -278,7 +284,7 @@ fn usual(asked: &Asked, state: &State, uuid: Uuid, cluster: Uuid, port: u16) -> 
                 serialization_version: 1,
                 server_hazelcast_version: "5.6.0",
                 partition_count: PARTITIONS,
-                cluster_id: cluster,
+                cluster_id: state.cluster,
                 failover_supported: true,
                 tpc_ports: None,
                 tpc_token: None,

@@ -30,7 +30,7 @@ use filbert_wire::{
 
 use crate::{
     failure::{Failure, Outcome},
-    rows::{NEEDS_QUERIES, Row},
+    rows::Row,
     session::Session,
 };
 
@@ -82,8 +82,10 @@ fn handle_subscribe(session: &mut Session, message: &Message<'_>) -> Outcome {
 fn handle_read(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: event_journal_read::Request<'_> = message.decode()?;
     if request.predicate.is_some() || request.projection.is_some() {
-        let reason = format!("with a predicate or a projection: {NEEDS_QUERIES}");
-        return Err(Failure::unsupported(message.id(), &reason));
+        return Err(Failure::unsupported(
+            message.id(),
+            "with a predicate or a projection of events, which are Java code",
+        ));
     }
     let (Ok(min), Ok(max)) = (usize::try_from(request.min_size), usize::try_from(request.max_size)) else {
         return Err(Failure::argument(message.id(), "a negative number of events"));
@@ -113,8 +115,13 @@ fn wait(session: &mut Session, read: Read) -> Outcome {
             format!("this connection already has {limit} reads that wait, the most that journal_waits_max allows");
         return Err(Failure::new(ErrorKind::LimitReached, text));
     }
-    let spec =
-        ListenerSpec { key: None, include_value: false, kinds: EventKinds::ALL, connection: session.connection_id() };
+    let spec = ListenerSpec {
+        key: None,
+        filter: None,
+        include_value: false,
+        kinds: EventKinds::ALL,
+        connection: session.connection_id(),
+    };
     let (link, partition) = (session.link.clone(), read.partition);
     let sink = move |event: &EntryEvent<'_>| {
         if event.partition.is_none_or(|of| of == partition) {

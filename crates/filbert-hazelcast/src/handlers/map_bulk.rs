@@ -1,13 +1,12 @@
 //! Messages about many entries or a whole map.
 
-use filbert_data::{TypeId, type_id};
 use filbert_grid::{BitmapConfig, Change, ErrorKind, Expiry, IndexConfig, IndexKind, Metadata, PutMode};
 use filbert_wire::{
     Data, Message, MessageId, Response,
     structure::SimpleEntryView,
     table::map::{
         add_index, clear, entry_set, evict_all, flush, get_all, key_set, load_all, load_given_keys, put_all,
-        put_all_with_metadata, remove_all, values,
+        put_all_with_metadata, values,
     },
 };
 
@@ -15,7 +14,7 @@ use crate::{
     change::Batch,
     failure::{Failure, Outcome},
     listing::Listing,
-    rows::{NEEDS_QUERIES, Row},
+    rows::Row,
     session::Session,
 };
 
@@ -28,14 +27,13 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
     (entry_set::ID, Row::Served(handle_entry_set)),
     (clear::ID, Row::Served(handle_clear)),
     (evict_all::ID, Row::Served(handle_evict_all)),
-    (remove_all::ID, Row::Served(handle_remove_all)),
     (load_all::ID, Row::Served(handle_load_all)),
     (load_given_keys::ID, Row::Served(handle_load_given_keys)),
     (flush::ID, Row::Served(handle_flush)),
     (add_index::ID, Row::Served(handle_add_index)),
 ];
 
-/// Declares an index. Until there are queries it is kept and speeds up nothing.
+/// Declares an index.
 fn handle_add_index(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: add_index::Request<'_> = message.decode()?;
     let index = request.index_config;
@@ -160,26 +158,6 @@ fn handle_evict_all(session: &mut Session, message: &Message<'_>) -> Outcome {
     session.map(request.name)?.evict_all(caller)?;
     evict_all::Response {}.encode(message.correlation_id(), &mut session.out);
     Ok(())
-}
-
-fn handle_remove_all(session: &mut Session, message: &Message<'_>) -> Outcome {
-    let request: remove_all::Request<'_> = message.decode()?;
-    if !is_always_true(request.predicate) {
-        let reason = format!("of predicates it takes only the one that is always true; {NEEDS_QUERIES}");
-        return Err(Failure::unsupported(message.id(), &reason));
-    }
-    let caller = session.caller(0);
-    session.map(request.name)?.clear(caller)?;
-    remove_all::Response {}.encode(message.correlation_id(), &mut session.out);
-    Ok(())
-}
-
-/// Whether a predicate is the stock clients' `alwaysTrue`: an IdentifiedDataSerializable (marked by a one) of the
-/// predicates' factory, -20, and class 14, which has no content.
-fn is_always_true(predicate: Data<'_>) -> bool {
-    const TRUE_PREDICATE: [u8; 9] = [1, 0xff, 0xff, 0xff, 0xec, 0, 0, 0, 14];
-    type_id(predicate).is_ok_and(|id| id == TypeId::IDENTIFIED)
-        && predicate.get(filbert_data::BLOB_HEADER_BYTES..) == Some(&TRUE_PREDICATE)
 }
 
 fn handle_load_all(session: &mut Session, message: &Message<'_>) -> Outcome {

@@ -5,21 +5,28 @@
 //! position is a [`Cursor`], an unsigned number of 32 bits, and always travels as one pair: its lower 31 bits as the
 //! index, its upper bit as the table size.
 
-use filbert_grid::Cursor;
+use filbert_grid::{
+    Cursor, ErrorKind, Map, PartitionId,
+    query::{EntryFilter, EntryProjection},
+};
 use filbert_wire::{
-    Message, MessageId,
-    table::map::{fetch_entries, fetch_keys},
+    CorrelationId, Message, MessageId, Response,
+    table::map::{fetch_entries, fetch_keys, fetch_with_query},
 };
 
 use crate::{
+    deferred,
     failure::{Failure, Outcome},
     listing::{Listing, fill_pair},
     rows::Row,
     session::Session,
 };
 
-pub(crate) const ROWS: &[(MessageId, Row)] =
-    &[(fetch_keys::ID, Row::Served(handle_fetch_keys)), (fetch_entries::ID, Row::Served(handle_fetch_entries))];
+pub(crate) const ROWS: &[(MessageId, Row)] = &[
+    (fetch_keys::ID, Row::Served(handle_fetch_keys)),
+    (fetch_entries::ID, Row::Served(handle_fetch_entries)),
+    (fetch_with_query::ID, Row::Queries(handle_fetch_with_query)),
+];
 
 /// The position that clients begin with.
 const START: (i32, i32) = (i32::MAX, -1);
@@ -66,6 +73,28 @@ fn answer(
     fetch: &Fetch<'_>,
     append: fn(&mut Listing<'_>, &[u8], &[u8]),
 ) -> Outcome {
+    let From { partition, cursor, at_least } = from(session, message, fetch)?;
+    let start = session.out.len();
+    let map = session.handles.find(&session.grid, fetch.name)?;
+    let mut listing = Listing::begin(message, session.config.reply_bytes_max, &mut session.out);
+    listing.pair();
+    listing.open();
+    let next = cursor
+        .and_then(|cursor| map.fetch(partition, cursor, at_least, &mut |key, value| append(&mut listing, key, value)));
+    listing.finish()?;
+    fill_pair(&mut session.out, start, next.map_or(END, encode_cursor));
+    Ok(())
+}
+
+/// Where a batch begins.
+struct From {
+    partition: PartitionId,
+    /// `None` at the end.
+    cursor: Option<Cursor>,
+    at_least: usize,
+}
+
+fn from(session: &Session, message: &Message<'_>, fetch: &Fetch<'_>) -> Result<From, Box<Failure>> {
     let id = message.id();
     let Some(partition) = session.partition_in_header(message) else {
         let text = format!(
@@ -78,17 +107,79 @@ fn answer(
     let at_least = usize::try_from(fetch.batch).ok().filter(|batch| *batch > 0);
     let at_least = at_least.ok_or_else(|| Failure::argument(id, "field \"batch\": at least 1 is expected"))?;
     let cursor = decode_cursor(fetch.pointers).map_err(|text| Failure::argument(id, text))?;
+    Ok(From { partition, cursor, at_least })
+}
 
-    let start = session.out.len();
-    let map = session.handles.find(&session.grid, fetch.name)?;
-    let mut listing = Listing::begin(message, session.config.reply_bytes_max, &mut session.out);
-    listing.pair();
-    listing.open();
-    let next = cursor
-        .and_then(|cursor| map.fetch(partition, cursor, at_least, &mut |key, value| append(&mut listing, key, value)));
-    listing.finish()?;
-    fill_pair(&mut session.out, start, next.map_or(END, encode_cursor));
-    Ok(())
+/// A batch of what a projection makes of the entries that a predicate finds. It may have to look at the whole partition, so
+/// that it does not run in place.
+fn handle_fetch_with_query(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: fetch_with_query::Request<'_> = message.decode()?;
+    let fetch = Fetch { name: request.name, pointers: &request.iteration_pointers, batch: request.batch };
+    let from = from(session, message, &fetch)?;
+    let engine = deferred::engine(session, message)?;
+    let map = session.map(request.name)?.clone();
+    let filter = engine.filter(&map, request.predicate)?;
+    let projection = engine.projection(&map, request.projection)?;
+    let (correlation, bytes_max) = (message.correlation_id(), session.config.reply_bytes_max);
+    deferred::later(session, &engine, correlation, move |_, out| {
+        let batch = batch(&map, &from, filter.as_ref(), projection.as_ref(), bytes_max)?;
+        batch.encode(correlation, out);
+        Ok(())
+    })
+}
+
+/// Results on their way to a client.
+struct Batch {
+    results: Vec<Option<Vec<u8>>>,
+    next: (i32, i32),
+}
+
+impl Batch {
+    fn encode(&self, correlation: CorrelationId, out: &mut Vec<u8>) {
+        fetch_with_query::Response {
+            results: self.results.iter().map(Option::as_deref).collect(),
+            iteration_pointers: vec![self.next],
+        }
+        .encode(correlation, out);
+    }
+}
+
+fn batch(
+    map: &Map,
+    from: &From,
+    filter: &dyn EntryFilter,
+    projection: &dyn EntryProjection,
+    bytes_max: usize,
+) -> Result<Batch, Box<Failure>> {
+    let mut results = Vec::new();
+    let mut bytes = 0_usize;
+    let mut failed = None;
+    let mut cursor = from.cursor;
+    while let Some(at) = cursor
+        && results.len() < from.at_least
+    {
+        let missing = from.at_least - results.len();
+        cursor = map.fetch(from.partition, at, missing, &mut |key, value| {
+            if failed.is_some() || bytes > bytes_max || !filter.matches(key, value) {
+                return;
+            }
+            match projection.project(key, value) {
+                Ok(result) => {
+                    bytes = bytes.saturating_add(result.as_ref().map_or(0, Vec::len));
+                    results.push(result);
+                }
+                Err(error) => failed = Some(error),
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        if bytes > bytes_max {
+            let text = format!("a batch of more than {bytes_max} bytes (reply_bytes_max), expected a smaller one");
+            return Err(Failure::new(ErrorKind::LimitReached, text));
+        }
+    }
+    Ok(Batch { results, next: cursor.map_or(END, encode_cursor) })
 }
 
 #[cfg(test)]

@@ -2,20 +2,30 @@
 
 use std::sync::Arc;
 
-use filbert_grid::{Blob, EntryEvent, EntrySink, EventKinds, ListenerId, ListenerSpec};
+use filbert_grid::{Blob, EntryEvent, EntrySink, EventKinds, ListenerId, ListenerSpec, query::EntryFilter};
 use filbert_wire::{
     CorrelationId, Event, Message, MessageId, Response,
     table::map::{
-        add_entry_listener, add_entry_listener_to_key, add_partition_lost_listener, remove_entry_listener,
+        add_entry_listener, add_entry_listener_to_key, add_entry_listener_to_key_with_predicate,
+        add_entry_listener_with_predicate, add_partition_lost_listener, remove_entry_listener,
         remove_partition_lost_listener,
     },
 };
 
-use crate::{failure::Outcome, link::Link, rows::Row, session::Session, view::silent_registration};
+use crate::{
+    deferred,
+    failure::{Failure, Outcome},
+    link::Link,
+    rows::Row,
+    session::Session,
+    view::silent_registration,
+};
 
 pub(crate) const ROWS: &[(MessageId, Row)] = &[
     (add_entry_listener::ID, Row::Served(handle_add)),
     (add_entry_listener_to_key::ID, Row::Served(handle_add_to_key)),
+    (add_entry_listener_with_predicate::ID, Row::Queries(handle_add_with_predicate)),
+    (add_entry_listener_to_key_with_predicate::ID, Row::Queries(handle_add_to_key_with_predicate)),
     (remove_entry_listener::ID, Row::Served(handle_remove)),
     (add_partition_lost_listener::ID, Row::Served(handle_add_partition_lost)),
     (remove_partition_lost_listener::ID, Row::Served(handle_remove_partition_lost)),
@@ -51,12 +61,15 @@ macro_rules! sink {
 
 sink!(OfMap, add_entry_listener);
 sink!(OfKey, add_entry_listener_to_key);
+sink!(OfFilter, add_entry_listener_with_predicate);
+sink!(OfKeyAndFilter, add_entry_listener_to_key_with_predicate);
 
 fn handle_add(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: add_entry_listener::Request<'_> = message.decode()?;
     let correlation = message.correlation_id();
     let spec = ListenerSpec {
         key: None,
+        filter: None,
         include_value: request.include_value,
         kinds: EventKinds(request.listener_flags.cast_unsigned()),
         connection: session.connection_id(),
@@ -72,6 +85,7 @@ fn handle_add_to_key(session: &mut Session, message: &Message<'_>) -> Outcome {
     let correlation = message.correlation_id();
     let spec = ListenerSpec {
         key: Some(Blob::from(request.key.to_vec())),
+        filter: None,
         include_value: request.include_value,
         kinds: EventKinds(request.listener_flags.cast_unsigned()),
         connection: session.connection_id(),
@@ -82,9 +96,54 @@ fn handle_add_to_key(session: &mut Session, message: &Message<'_>) -> Outcome {
     Ok(())
 }
 
+fn handle_add_with_predicate(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: add_entry_listener_with_predicate::Request<'_> = message.decode()?;
+    let correlation = message.correlation_id();
+    let spec = ListenerSpec {
+        key: None,
+        filter: Some(filter(session, message, request.name, request.predicate)?),
+        include_value: request.include_value,
+        kinds: EventKinds(request.listener_flags.cast_unsigned()),
+        connection: session.connection_id(),
+    };
+    let sink = Arc::new(OfFilter(ToClient { link: session.link.clone(), correlation }));
+    let id = session.map(request.name)?.add_listener(spec, sink)?;
+    add_entry_listener_with_predicate::Response { response: id.0 }.encode(correlation, &mut session.out);
+    Ok(())
+}
+
+fn handle_add_to_key_with_predicate(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let request: add_entry_listener_to_key_with_predicate::Request<'_> = message.decode()?;
+    let correlation = message.correlation_id();
+    let spec = ListenerSpec {
+        key: Some(Blob::from(request.key.to_vec())),
+        filter: Some(filter(session, message, request.name, request.predicate)?),
+        include_value: request.include_value,
+        kinds: EventKinds(request.listener_flags.cast_unsigned()),
+        connection: session.connection_id(),
+    };
+    let sink = Arc::new(OfKeyAndFilter(ToClient { link: session.link.clone(), correlation }));
+    let id = session.map(request.name)?.add_listener(spec, sink)?;
+    add_entry_listener_to_key_with_predicate::Response { response: id.0 }.encode(correlation, &mut session.out);
+    Ok(())
+}
+
+/// A predicate, made ready to be asked about every event.
+fn filter(
+    session: &mut Session,
+    message: &Message<'_>,
+    name: &str,
+    predicate: &[u8],
+) -> Result<Arc<dyn EntryFilter>, Box<Failure>> {
+    let engine = deferred::engine(session, message)?;
+    Ok(engine.filter(session.map(name)?, predicate)?)
+}
+
 fn handle_remove(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: remove_entry_listener::Request<'_> = message.decode()?;
-    let response = session.grid.remove_map_listener(request.name, ListenerId(request.registration_id));
+    // Listeners of query caches are removed by this message too, with the cache's name.
+    let response = session.grid.remove_map_listener(request.name, ListenerId(request.registration_id))
+        || session.caches.unsubscribe(request.name, request.registration_id);
     remove_entry_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
     Ok(())
 }

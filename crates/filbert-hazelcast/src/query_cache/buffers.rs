@@ -1,0 +1,284 @@
+//! The changes that a query cache's client is to hear of, numbered by partition, and kept for a while after they were told.
+//!
+//! ```text
+//!  partition's lane:   5   6   7 │ 8   9
+//!                      told      │ to be told     next number: 10
+//!                      kept for those who lost some     ▲
+//!                                head ──────────────────┘ `set_head` moves it back
+//! ```
+//!
+//! Numbers begin with 1 in each partition. A client that sees a gap knows that it has lost changes.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    time::{Duration, Instant},
+};
+
+use filbert_grid::{EventKinds, PartitionId};
+
+/// How a client wants to hear of changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// Changes that are told at once when so many of a partition wait.
+    pub(crate) batch: usize,
+    /// Changes kept of each partition.
+    pub(crate) capacity: usize,
+    /// How long a change may wait for others; zero: it is told at once.
+    pub(crate) delay: Duration,
+    /// Whether of the waiting changes of a key only the last is told.
+    pub(crate) coalesce: bool,
+    /// Bytes kept of all partitions. Each partition keeps its last change regardless.
+    pub(crate) bytes_max: usize,
+}
+
+/// A change.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Change {
+    pub(crate) kind: EventKinds,
+    /// `None` for a change of the whole partition.
+    pub(crate) key: Option<Box<[u8]>>,
+    pub(crate) value: Option<Box<[u8]>>,
+    pub(crate) sequence: i64,
+    since: Instant,
+}
+
+impl Change {
+    pub(crate) fn new(kind: EventKinds, key: Option<&[u8]>, value: Option<&[u8]>, now: Instant) -> Self {
+        Self { kind, key: key.map(Box::from), value: value.map(Box::from), sequence: 0, since: now }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let length = |data: &Option<Box<[u8]>>| data.as_ref().map_or(0, |data| data.len());
+        size_of::<Self>() + length(&self.key) + length(&self.value)
+    }
+}
+
+/// The changes of one partition.
+#[derive(Debug)]
+struct Lane {
+    /// With ascending numbers, without gaps.
+    changes: VecDeque<Change>,
+    /// The number of the first change that is to be told.
+    head: i64,
+    /// The number of the next change.
+    next: i64,
+    /// The waiting change of each key, where changes are coalesced.
+    waiting: HashMap<Box<[u8]>, i64>,
+}
+
+impl Lane {
+    fn new() -> Self {
+        Self { changes: VecDeque::new(), head: 1, next: 1, waiting: HashMap::new() }
+    }
+
+    /// Where the change of this number stands; the end for the next number.
+    fn index(&self, sequence: i64) -> usize {
+        let first = self.next.saturating_sub(i64::try_from(self.changes.len()).unwrap_or(i64::MAX));
+        usize::try_from(sequence.saturating_sub(first)).unwrap_or(0).min(self.changes.len())
+    }
+
+    fn waiting_count(&self) -> usize {
+        self.changes.len() - self.index(self.head)
+    }
+
+    /// Forgets the oldest change; returns its bytes.
+    fn drop_first(&mut self) -> usize {
+        let Some(change) = self.changes.pop_front() else { return 0 };
+        // If it was not told yet, the client will see the gap.
+        self.head = self.head.max(change.sequence + 1);
+        if let Some(key) = &change.key
+            && self.waiting.get(key) == Some(&change.sequence)
+        {
+            self.waiting.remove(key);
+        }
+        change.bytes()
+    }
+}
+
+/// The changes of all partitions.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    settings: Settings,
+    lanes: HashMap<PartitionId, Lane>,
+    bytes: usize,
+}
+
+impl Buffers {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self { settings, lanes: HashMap::new(), bytes: 0 }
+    }
+
+    /// Numbers a change and keeps it.
+    pub(crate) fn append(&mut self, partition: PartitionId, mut change: Change) {
+        let lane = self.lanes.entry(partition).or_insert_with(Lane::new);
+        if self.settings.coalesce
+            && let Some(key) = &change.key
+            && let Some(at) = lane.waiting.get(key).map(|sequence| lane.index(*sequence))
+            && let Some(place) = lane.changes.get_mut(at)
+        {
+            // It keeps number and age of the one that it replaces.
+            (change.sequence, change.since) = (place.sequence, place.since);
+            self.bytes = self.bytes.saturating_sub(place.bytes()).saturating_add(change.bytes());
+            *place = change;
+            return;
+        }
+        change.sequence = lane.next;
+        lane.next += 1;
+        if self.settings.coalesce
+            && let Some(key) = &change.key
+        {
+            lane.waiting.insert(key.clone(), change.sequence);
+        }
+        self.bytes = self.bytes.saturating_add(change.bytes());
+        lane.changes.push_back(change);
+        while lane.changes.len() > 1
+            && (lane.changes.len() > self.settings.capacity || self.bytes > self.settings.bytes_max)
+        {
+            self.bytes = self.bytes.saturating_sub(lane.drop_first());
+        }
+    }
+
+    /// Shows the changes of a partition that are due to `tell`, all at once, oldest first.
+    pub(crate) fn tell_due(
+        &mut self,
+        partition: PartitionId,
+        now: Instant,
+        tell: &mut dyn FnMut(PartitionId, &mut dyn Iterator<Item = &Change>),
+    ) {
+        let Some(lane) = self.lanes.get_mut(&partition) else { return };
+        let from = lane.index(lane.head);
+        let count = lane.waiting_count();
+        let settings = &self.settings;
+        let due = if settings.delay.is_zero() || count >= settings.batch {
+            count
+        } else {
+            let is_due = |change: &&Change| now.saturating_duration_since(change.since) >= settings.delay;
+            lane.changes.range(from..).take_while(is_due).count()
+        };
+        if due == 0 {
+            return;
+        }
+        tell(partition, &mut lane.changes.range(from..from + due));
+        let told = lane.changes.range(from..from + due);
+        for key in told.filter_map(|change| change.key.as_ref()) {
+            lane.waiting.remove(key);
+        }
+        lane.head = lane.changes.get(from + due).map_or(lane.next, |change| change.sequence);
+    }
+
+    /// As [`Buffers::tell_due`], for all partitions.
+    pub(crate) fn tell_all_due(
+        &mut self,
+        now: Instant,
+        tell: &mut dyn FnMut(PartitionId, &mut dyn Iterator<Item = &Change>),
+    ) {
+        let partitions: Vec<PartitionId> =
+            self.lanes.iter().filter(|(_, lane)| lane.waiting_count() > 0).map(|(partition, _)| *partition).collect();
+        for partition in partitions {
+            self.tell_due(partition, now, tell);
+        }
+    }
+
+    /// Has the changes from this number on told again; false if it is not kept any more.
+    pub(crate) fn set_head(&mut self, partition: PartitionId, sequence: i64) -> bool {
+        let Some(lane) = self.lanes.get_mut(&partition) else { return false };
+        if lane.changes.get(lane.index(sequence)).is_none_or(|change| change.sequence != sequence) {
+            return false;
+        }
+        lane.head = sequence;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LANE: PartitionId = PartitionId(3);
+
+    fn settings() -> Settings {
+        Settings { batch: 1, capacity: 4, delay: Duration::ZERO, coalesce: false, bytes_max: 1 << 20 }
+    }
+
+    fn append(buffers: &mut Buffers, key: &str, now: Instant) {
+        buffers.append(LANE, Change::new(EventKinds::ADDED, Some(key.as_bytes()), Some(b"value"), now));
+    }
+
+    fn told(buffers: &mut Buffers, now: Instant) -> Vec<i64> {
+        let mut sequences = Vec::new();
+        buffers.tell_due(LANE, now, &mut |_, changes| sequences.extend(changes.map(|change| change.sequence)));
+        sequences
+    }
+
+    #[test]
+    fn without_a_delay_every_change_is_told_at_once() {
+        let (mut buffers, now) = (Buffers::new(settings()), Instant::now());
+        for sequence in 1..10 {
+            append(&mut buffers, "key", now);
+            assert_eq!(told(&mut buffers, now), [sequence]);
+        }
+        assert!(told(&mut buffers, now).is_empty());
+    }
+
+    #[test]
+    fn changes_are_told_when_there_are_enough_or_one_is_old_enough() {
+        let delay = Duration::from_secs(2);
+        let mut buffers = Buffers::new(Settings { batch: 3, delay, ..settings() });
+        let now = Instant::now();
+        append(&mut buffers, "1", now);
+        append(&mut buffers, "2", now + Duration::from_secs(1));
+        assert!(told(&mut buffers, now + Duration::from_secs(1)).is_empty());
+        assert_eq!(told(&mut buffers, now + delay), [1]);
+        append(&mut buffers, "3", now + delay);
+        assert!(told(&mut buffers, now + delay).is_empty());
+        append(&mut buffers, "4", now + delay);
+        assert_eq!(told(&mut buffers, now + delay), [2, 3, 4]);
+    }
+
+    #[test]
+    fn changes_that_are_kept_can_be_told_again() {
+        let (mut buffers, now) = (Buffers::new(settings()), Instant::now());
+        for _ in 0..6 {
+            append(&mut buffers, "key", now);
+            told(&mut buffers, now);
+        }
+        assert!(!buffers.set_head(LANE, 2), "four are kept");
+        assert!(!buffers.set_head(LANE, 7), "not there yet");
+        assert!(!buffers.set_head(PartitionId(9), 1));
+        assert!(buffers.set_head(LANE, 4));
+        assert_eq!(told(&mut buffers, now), [4, 5, 6]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_lost_and_leaves_a_gap() {
+        let delay = Duration::from_secs(9);
+        let now = Instant::now();
+        let mut buffers = Buffers::new(Settings { batch: 100, delay, ..settings() });
+        for key in ["1", "2", "3", "4", "5", "6"] {
+            append(&mut buffers, key, now);
+        }
+        assert_eq!(told(&mut buffers, now + delay), [3, 4, 5, 6]);
+        let mut buffers = Buffers::new(Settings { bytes_max: 1, batch: 100, delay, ..settings() });
+        append(&mut buffers, "1", now);
+        append(&mut buffers, "2", now);
+        assert_eq!(told(&mut buffers, now + delay), [2]);
+    }
+
+    #[test]
+    fn of_the_waiting_changes_of_a_key_the_last_is_told() {
+        let delay = Duration::from_secs(9);
+        let now = Instant::now();
+        let mut buffers = Buffers::new(Settings { batch: 3, delay, coalesce: true, ..settings() });
+        append(&mut buffers, "a", now);
+        append(&mut buffers, "b", now);
+        buffers.append(LANE, Change::new(EventKinds::REMOVED, Some(b"a"), None, now));
+        let mut kinds = Vec::new();
+        assert!(told(&mut buffers, now).is_empty());
+        buffers.tell_due(LANE, now + delay, &mut |_, changes| {
+            kinds.extend(changes.map(|change| (change.sequence, change.kind)));
+        });
+        assert_eq!(kinds, [(1, EventKinds::REMOVED), (2, EventKinds::ADDED)]);
+        append(&mut buffers, "a", now);
+        assert_eq!(told(&mut buffers, now + delay), [3], "what was told is not changed any more");
+    }
+}

@@ -1,0 +1,265 @@
+//! Query caches: what members keep for clients that hold the result of a predicate and want to hear how it changes
+//! (Hazelcast's continuous query caches).
+//!
+//! ```text
+//!  add listener ──► Channel of a name ◄────────────── told: single or batch events ─────────────┐
+//!  create ────────► QueryCache ── listens to the map: changes wait ── snapshot is answered ──┐    │
+//!  made publishable ─────────────────────────────────────────────────────────────► Buffers ─┴────┘
+//!  set read cursor ──► changes that are kept are told again
+//! ```
+//!
+//! A cache outlives its client's connection for a while, so that a client that comes back goes on with it.
+
+mod buffers;
+mod registry;
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use filbert_grid::{EntryEvent, EntrySink, EventKind, EventKinds, ListenerId, Map, PartitionId};
+use filbert_wire::{
+    CorrelationId, Event, Uuid,
+    structure::QueryCacheEventData,
+    table::continuous_query::add_listener::{QueryCacheBatchEvent, QueryCacheSingleEvent},
+};
+use parking_lot::Mutex;
+
+use buffers::{Buffers, Change};
+
+pub(crate) use buffers::Settings;
+pub(crate) use registry::QueryCaches;
+
+use crate::link::Link;
+
+/// Who listens to the caches of one name.
+#[derive(Debug, Default)]
+pub(crate) struct Channel(Mutex<Vec<Subscriber>>);
+
+#[derive(Debug)]
+struct Subscriber {
+    id: Uuid,
+    link: Arc<Link>,
+    correlation: CorrelationId,
+}
+
+impl Channel {
+    fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+}
+
+/// How a cache was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) name: String,
+    pub(crate) settings: Settings,
+    pub(crate) include_value: bool,
+    /// Whether the client begins with what the predicate finds now.
+    pub(crate) populate: bool,
+    /// The client.
+    pub(crate) owner: Uuid,
+    /// How this member is called in batches.
+    pub(crate) source: String,
+}
+
+/// What becomes of changes.
+enum Phase {
+    /// The first content is being read; what changes meanwhile is added to it.
+    Snapshot { changes: Vec<(PartitionId, Change)>, bytes: usize },
+    /// They wait until the client is ready.
+    Held,
+    /// They are told.
+    Telling,
+    /// Nobody wants them any more.
+    Closed,
+}
+
+/// One cache of one client.
+pub(crate) struct QueryCache {
+    map: Arc<Map>,
+    wanted: Wanted,
+    channel: Arc<Channel>,
+    state: Mutex<State>,
+    listener: Mutex<Option<ListenerId>>,
+}
+
+struct State {
+    phase: Phase,
+    buffers: Buffers,
+    /// Since when nobody listens.
+    orphaned: Option<Instant>,
+}
+
+/// The first content of a cache, on its way to the client.
+pub(crate) type Content = Vec<(Vec<u8>, Vec<u8>)>;
+
+impl QueryCache {
+    fn new(map: Arc<Map>, wanted: Wanted, channel: Arc<Channel>) -> Self {
+        let phase = if wanted.populate { Phase::Snapshot { changes: Vec::new(), bytes: 0 } } else { Phase::Telling };
+        let state = State { phase, buffers: Buffers::new(wanted.settings), orphaned: None };
+        Self { map, wanted, channel, state: Mutex::new(state), listener: Mutex::new(None) }
+    }
+
+    pub(crate) fn include_value(&self) -> bool {
+        self.wanted.include_value
+    }
+
+    /// How long changes may wait.
+    pub(crate) fn delay(&self) -> Duration {
+        self.wanted.settings.delay
+    }
+
+    /// Notes the registration with the map, to be removed at the end; a cache that is closed already gives it back.
+    pub(crate) fn set_listener(&self, id: ListenerId) {
+        *self.listener.lock() = Some(id);
+        if matches!(self.state.lock().phase, Phase::Closed) {
+            self.remove_listener();
+        }
+    }
+
+    fn remove_listener(&self) {
+        let id = self.listener.lock().take();
+        if let Some(id) = id {
+            self.map.remove_listener(id);
+        }
+    }
+
+    /// Ends the cache. Must not be called with a partition's lock held.
+    fn close(&self) {
+        let mut state = self.state.lock();
+        state.phase = Phase::Closed;
+        state.buffers = Buffers::new(self.wanted.settings);
+        drop(state);
+        self.remove_listener();
+    }
+
+    /// Adds what has changed since the cache was made to what was found; from now on changes wait for the client. `None`
+    /// if more has changed than is kept.
+    pub(crate) fn end_snapshot(&self, found: Content) -> Option<Content> {
+        let mut state = self.state.lock();
+        let Phase::Snapshot { changes, bytes } = std::mem::replace(&mut state.phase, Phase::Held) else {
+            return Some(found);
+        };
+        drop(state);
+        if bytes > self.wanted.settings.bytes_max {
+            return None;
+        }
+        if changes.is_empty() {
+            return Some(found);
+        }
+        let mut content: HashMap<Vec<u8>, Vec<u8>> = found.into_iter().collect();
+        for (partition, change) in changes {
+            match (change.key, change.value) {
+                (None, _) => content.retain(|key, _| self.map.partition_of(key) != partition),
+                (Some(key), value) if is_there(change.kind) => {
+                    content.insert(key.into_vec(), value.map_or_else(Vec::new, <[u8]>::into_vec));
+                }
+                (Some(key), _) => {
+                    content.remove(&key[..]);
+                }
+            }
+        }
+        Some(content.into_iter().collect())
+    }
+
+    /// Tells changes from now on.
+    pub(crate) fn begin_telling(&self) {
+        let mut state = self.state.lock();
+        if matches!(state.phase, Phase::Held) {
+            state.phase = Phase::Telling;
+        }
+        self.tell_all(&mut state, Instant::now());
+    }
+
+    /// Tells changes that have waited long enough. False when the cache is closed.
+    pub(crate) fn tell_due(&self) -> bool {
+        let mut state = self.state.lock();
+        self.tell_all(&mut state, Instant::now());
+        !matches!(state.phase, Phase::Closed)
+    }
+
+    /// Tells the changes of a partition from this number on again; false if they are not kept any more.
+    pub(crate) fn set_read_cursor(&self, partition: PartitionId, sequence: i64) -> bool {
+        let mut state = self.state.lock();
+        let is_set = state.buffers.set_head(partition, sequence);
+        self.tell_all(&mut state, Instant::now());
+        is_set
+    }
+
+    fn append(&self, partition: PartitionId, change: Change, now: Instant) {
+        let mut state = self.state.lock();
+        let State { phase, buffers, .. } = &mut *state;
+        match phase {
+            Phase::Closed => {}
+            Phase::Snapshot { changes, bytes } => {
+                *bytes = bytes.saturating_add(change.bytes());
+                // Beyond the limit the snapshot has failed.
+                if *bytes > self.wanted.settings.bytes_max {
+                    *changes = Vec::new();
+                } else {
+                    changes.push((partition, change));
+                }
+            }
+            Phase::Held => buffers.append(partition, change),
+            Phase::Telling => {
+                buffers.append(partition, change);
+                buffers.tell_due(partition, now, &mut |partition, changes| self.tell(partition, changes));
+            }
+        }
+    }
+
+    fn tell_all(&self, state: &mut State, now: Instant) {
+        if matches!(state.phase, Phase::Telling) {
+            state.buffers.tell_all_due(now, &mut |partition, changes| self.tell(partition, changes));
+        }
+    }
+
+    /// Sends changes to everyone who listens: one as it is, more as a batch.
+    fn tell(&self, partition: PartitionId, changes: &mut dyn Iterator<Item = &Change>) {
+        let partition_id = partition.0.cast_signed();
+        let data = changes.map(|change| QueryCacheEventData {
+            data_key: change.key.as_deref(),
+            data_new_value: change.value.as_deref(),
+            sequence: change.sequence,
+            event_type: change.kind.0.cast_signed(),
+            partition_id,
+            map_name: self.map.name(),
+        });
+        let mut events: Vec<QueryCacheEventData<'_>> = data.collect();
+        let single = if events.len() == 1 { events.pop() } else { None };
+        let single = single.map(|data| QueryCacheSingleEvent { data });
+        let batch = QueryCacheBatchEvent { events, source: &self.wanted.source, partition_id };
+        for subscriber in self.channel.0.lock().iter() {
+            subscriber.link.outbox.append(|out| match &single {
+                Some(event) => event.encode(subscriber.correlation, partition_id, out),
+                None => batch.encode(subscriber.correlation, partition_id, out),
+            });
+        }
+    }
+}
+
+/// Whether an entry is there after a change of this kind.
+fn is_there(kind: EventKinds) -> bool {
+    kind.intersects(EventKinds::ADDED | EventKinds::UPDATED | EventKinds::LOADED | EventKinds::MERGED)
+}
+
+/// Registered with the map. Called under a partition's lock.
+pub(crate) struct Sink(pub(crate) Arc<QueryCache>);
+
+impl EntrySink for Sink {
+    fn deliver(&self, event: &EntryEvent<'_>) {
+        // Changes of the whole map come partition by partition.
+        let (Some(partition), Some(key)) = (event.partition, event.key) else { return };
+        let (kind, now) = (EventKinds::of(event.kind), Instant::now());
+        let value = event.value.filter(|_| is_there(kind));
+        self.0.append(partition, Change::new(kind, Some(key), value, now), now);
+    }
+
+    fn partition_emptied(&self, kind: EventKind, partition: PartitionId) {
+        let now = Instant::now();
+        self.0.append(partition, Change::new(EventKinds::of(kind), None, None, now), now);
+    }
+}
