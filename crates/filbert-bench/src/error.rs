@@ -52,6 +52,16 @@ pub enum BenchError {
         /// What was found and what was expected.
         what: String,
     },
+    /// A driver could not do what it was told; it goes on.
+    #[error("{program} cannot {command}: {what}")]
+    Command {
+        /// The driver.
+        program: String,
+        /// What it was told.
+        command: String,
+        /// Why it could not.
+        what: String,
+    },
     /// A setting makes no sense.
     #[error("{0}")]
     Setting(String),

@@ -18,6 +18,7 @@ use crate::session::Session;
 pub mod memory;
 pub mod pipelining;
 pub mod put_set;
+pub mod query;
 pub mod report;
 
 use report::Report;
@@ -44,6 +45,10 @@ pub struct Options {
     pub members: usize,
     /// How often everything is measured; `None`: as the experiment says.
     pub rounds: Option<u32>,
+    /// Part of the published number of entries (experiment Q); `None`: all, but for a tenth of the largest map.
+    pub scale: Option<f64>,
+    /// Formats of values (experiment Q).
+    pub formats: Vec<query::Format>,
     /// Source of all random choices.
     pub seed: u64,
 }
@@ -69,6 +74,8 @@ pub enum Experiment {
     P,
     /// Put against set, embedded and through a client.
     S,
+    /// Queries: SQL and predicates, in four formats.
+    Q,
     /// Resident memory per entry.
     Memory,
 }
@@ -78,6 +85,7 @@ pub fn run(experiment: Experiment, options: &Options) -> Result<Report> {
     let report = match experiment {
         Experiment::P => pipelining::run(options)?,
         Experiment::S => put_set::run(options)?,
+        Experiment::Q => query::run(options)?,
         Experiment::Memory => memory::run(options)?,
     };
     report.write(options.results()?)?;

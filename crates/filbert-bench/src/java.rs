@@ -1,4 +1,5 @@
-//! The Java side: the Maven project bench/java, its class path, and drivers that take commands line by line.
+//! The Java side: the Maven project bench/java and its class path; and drivers, in Java or not, that take commands line
+//! by line.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -25,6 +26,18 @@ const MODULE_OPTIONS: &[&str] = &[
 /// starts a thread for every asynchronous completion, which makes its pipelining slower than single calls.
 const COMMON_POOL_OPTION: &str = "-Djava.util.concurrent.ForkJoinPool.common.parallelism=2";
 
+/// The directory `bench/NAME` of this repository, in the current directory or one above it; `file` is in it.
+pub fn bench_directory(name: &str, file: &str) -> Result<PathBuf> {
+    let here = std::env::current_dir().map_err(BenchError::io("finding the current directory"))?;
+    here.ancestors()
+        .map(|ancestor| ancestor.join("bench").join(name))
+        .find(|directory| directory.join(file).is_file())
+        .ok_or_else(|| BenchError::Program {
+            program: format!("bench/{name}"),
+            what: format!("no {file} in bench/{name} at or above {}", here.display()),
+        })
+}
+
 /// The Maven project, built.
 #[derive(Debug, Clone)]
 pub struct JavaProject {
@@ -32,18 +45,10 @@ pub struct JavaProject {
 }
 
 impl JavaProject {
-    /// Finds `bench/java` in this directory or one above it and builds it with Maven, which fetches Hazelcast's jar
+    /// Finds `bench/java` and builds it with Maven, which fetches Hazelcast's jar
     /// from Maven Central the first time.
     pub fn build() -> Result<JavaProject> {
-        let here = std::env::current_dir().map_err(BenchError::io("finding the current directory"))?;
-        let directory = here
-            .ancestors()
-            .map(|ancestor| ancestor.join("bench/java"))
-            .find(|directory| directory.join("pom.xml").is_file())
-            .ok_or_else(|| BenchError::Program {
-                program: "bench/java".to_owned(),
-                what: format!("no pom.xml in bench/java at or above {}", here.display()),
-            })?;
+        let directory = bench_directory("java", "pom.xml")?;
         let output = Command::new("mvn")
             .args(["--quiet", "--batch-mode", "package"])
             .current_dir(&directory)
@@ -72,26 +77,67 @@ impl JavaProject {
         command
     }
 
-    /// The JVM's options for a member: its configuration, its port, and the addresses of its cluster when it has one.
-    pub fn member_options(&self, port: u16, cluster: Option<&str>) -> [String; 4] {
+    /// The JVM's options for a member: its configuration, its port, the addresses of its cluster when it has one, and
+    /// whether it answers SQL.
+    pub fn member_options(&self, port: u16, cluster: Option<&str>, sql: bool) -> [String; 5] {
         [
             format!("-Dhazelcast.config={}", self.directory.join("member.yaml").display()),
             format!("-Dfilbert.bench.port={port}"),
             format!("-Dfilbert.bench.join={}", cluster.is_some()),
             format!("-Dfilbert.bench.members={}", cluster.unwrap_or("127.0.0.1")),
+            format!("-Dfilbert.bench.jet={sql}"),
         ]
     }
 
     /// Starts a driver: a main class that answers commands.
     pub fn driver(&self, name: &str, class: &str, arguments: &[String], heap_bytes: u64, log: &Path) -> Result<Driver> {
-        let errors = File::create(log).map_err(BenchError::io(format!("creating {}", log.display())))?;
         let port = crate::server::free_address()?.port();
-        let mut child = self
-            .command(heap_bytes)
-            .arg(COMMON_POOL_OPTION)
-            .args(self.member_options(port, None))
-            .arg(class)
-            .args(arguments)
+        let mut command = self.command(heap_bytes);
+        command.arg(COMMON_POOL_OPTION).args(self.member_options(port, None, false)).arg(class).args(arguments);
+        Driver::start(name, command, log)
+    }
+}
+
+/// A program that reads a command per line and answers each with a line of JSON.
+#[derive(Debug)]
+pub struct Driver {
+    child: Child,
+    commands: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    name: String,
+    log: PathBuf,
+}
+
+/// A driver's answer: how long how many calls took.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Answer {
+    /// Calls made; all results were right.
+    #[serde(default)]
+    pub calls: u64,
+    /// Nanoseconds from the first call to the last result.
+    #[serde(default)]
+    pub nanos: u64,
+    /// Latencies of the single calls, where they were measured.
+    pub latency: Option<LatencySummary>,
+    /// Why the command failed.
+    pub error: Option<String>,
+    /// Whether it failed because a result was not the right one.
+    #[serde(default)]
+    pub wrong: bool,
+}
+
+impl Answer {
+    /// The time taken.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.nanos)
+    }
+}
+
+impl Driver {
+    /// Starts a program that takes commands. What it prints on its error stream goes to the file `log`.
+    pub fn start(name: &str, mut command: Command, log: &Path) -> Result<Driver> {
+        let errors = File::create(log).map_err(BenchError::io(format!("creating {}", log.display())))?;
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(errors)
@@ -108,41 +154,7 @@ impl JavaProject {
         driver.command("hello")?;
         Ok(driver)
     }
-}
 
-/// A Java program that reads a command per line and answers each with a line of JSON.
-#[derive(Debug)]
-pub struct Driver {
-    child: Child,
-    commands: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
-    name: String,
-    log: PathBuf,
-}
-
-/// A driver's answer: how long how many calls took.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Answer {
-    /// Calls made; all results were right.
-    #[serde(default)]
-    pub calls: u64,
-    /// Nanoseconds from the first call to the last result.
-    #[serde(default)]
-    pub nanos: u64,
-    /// Latencies of the single calls, where they were measured.
-    pub latency: Option<LatencySummary>,
-    /// What was wrong.
-    pub error: Option<String>,
-}
-
-impl Answer {
-    /// The time taken.
-    pub fn elapsed(&self) -> Duration {
-        Duration::from_nanos(self.nanos)
-    }
-}
-
-impl Driver {
     /// Gives a command and waits for its answer.
     pub fn command(&mut self, command: &str) -> Result<Answer> {
         let attempt = format!("telling {} to {command}", self.name);
@@ -159,7 +171,8 @@ impl Driver {
         let answer: Answer =
             serde_json::from_str(&line).map_err(|error| failed(format!("answered {:?}: {error}", line.trim_end())))?;
         match answer.error {
-            Some(error) => Err(failed(error)),
+            Some(what) if answer.wrong => Err(BenchError::Wrong { target: self.name.clone(), what }),
+            Some(what) => Err(BenchError::Command { program: self.name.clone(), command: command.to_owned(), what }),
             None => Ok(answer),
         }
     }

@@ -5,11 +5,12 @@
 //! nothing of how a server works inside; the embedded comparison of experiment S uses Filbert's public API only.
 //!
 //! ```text
-//!  experiment p, s, memory        starts servers, measures in turn, checks, reports
+//!  experiment p, s, q, memory     starts servers, measures in turn, checks, reports
 //!     |          |        \
-//!   server     java       load    one workload, many connections; latencies, CPU per call, memory
+//!   server  java, duckdb  load    one workload, many connections; latencies, CPU per call, memory
 //!     |          |          |
-//!   echo      bench/java  session, requests, distribution
+//!   echo   bench/java,   session, requests, distribution
+//!          bench/duckdb
 //! ```
 //!
 //! Invariants:
@@ -22,6 +23,7 @@
 
 pub mod buffer;
 pub mod distribution;
+pub mod duckdb;
 pub mod echo;
 pub mod environment;
 mod error;

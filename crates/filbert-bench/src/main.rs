@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use filbert_bench::distribution::{Distribution, Mix, Operation};
-use filbert_bench::experiment::{self, Experiment, Options, report::grouped};
+use filbert_bench::experiment::{self, Experiment, Options, query::Format, report::grouped};
 use filbert_bench::latency::LatencySummary;
 use filbert_bench::load::{Limit, Load, LoadReport, Pace, Workload};
 use filbert_bench::requests::ValueShape;
@@ -147,6 +147,12 @@ struct CommonArguments {
     /// Also measure a Hazelcast cluster of this many members (experiment S)
     #[arg(long, default_value_t = 1)]
     members: usize,
+    /// Part of the published number of entries (experiment Q) [default: all, but for a tenth of the 10,000,000 with an index]
+    #[arg(long)]
+    scale: Option<f64>,
+    /// Formats of values (experiment Q), separated by commas
+    #[arg(long, value_delimiter = ',', default_values_t = Format::ALL)]
+    formats: Vec<Format>,
     /// How often everything is measured
     #[arg(long)]
     rounds: Option<u32>,
@@ -184,6 +190,8 @@ fn run_experiment(experiment: Experiment, common: CommonArguments) -> Result<Str
         no_java: common.no_java,
         members: common.members,
         rounds: common.rounds,
+        scale: common.scale,
+        formats: common.formats,
         seed: common.seed,
     };
     Ok(experiment::run(experiment, &options)?.text())

@@ -86,7 +86,14 @@ impl Server {
     /// A stock Hazelcast member: no join, no backups, no statistics, no phone home, no logging; a heap of fixed size.
     pub fn hazelcast(java: &JavaProject, heap_bytes: u64, results: &Path) -> Result<Server> {
         let address = free_address()?;
-        let command = member(java, heap_bytes, address, None);
+        let command = member(java, heap_bytes, address, None, false);
+        Server::start("hazelcast", command, address, &results.join("hazelcast.log"))
+    }
+
+    /// The same with SQL, which needs Hazelcast's job engine and its threads.
+    pub fn hazelcast_sql(java: &JavaProject, heap_bytes: u64, results: &Path) -> Result<Server> {
+        let address = free_address()?;
+        let command = member(java, heap_bytes, address, None, true);
         Server::start("hazelcast", command, address, &results.join("hazelcast.log"))
     }
 
@@ -96,7 +103,7 @@ impl Server {
         let list = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",");
         let mut members = Vec::new();
         for (index, address) in addresses.into_iter().enumerate() {
-            let command = member(java, heap_bytes, address, Some(&list));
+            let command = member(java, heap_bytes, address, Some(&list), false);
             let name = format!("hazelcast x {size}");
             members.push(Server::start(&name, command, address, &results.join(format!("hazelcast-{index}.log")))?);
         }
@@ -125,9 +132,11 @@ impl Server {
 }
 
 /// The command of a member; `cluster` holds the addresses of all members of its cluster.
-fn member(java: &JavaProject, heap_bytes: u64, address: SocketAddr, cluster: Option<&str>) -> Command {
+fn member(java: &JavaProject, heap_bytes: u64, address: SocketAddr, cluster: Option<&str>, sql: bool) -> Command {
     let mut command = java.command(heap_bytes);
-    command.args(java.member_options(address.port(), cluster)).arg("com.hazelcast.core.server.HazelcastMemberStarter");
+    command
+        .args(java.member_options(address.port(), cluster, sql))
+        .arg("com.hazelcast.core.server.HazelcastMemberStarter");
     command
 }
 

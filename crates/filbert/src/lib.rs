@@ -37,13 +37,15 @@ mod embedded;
 pub use config::{Config, ConfigError, settings_markdown};
 pub use embedded::{
     AsyncMap, EntryEvent, EntryView, Error, EventKind, Events, Filbert, Iter, Lifetime, Listener, ListenerOptions,
-    LockOwner, Map, MapStatistics,
+    LockOwner, Map, MapStatistics, SqlResult, SqlRows,
 };
-pub use filbert_data::{Blob, FromBlob, Json, List, ToBlob};
+pub use filbert_data::{Blob, FieldType, FromBlob, Json, List, ToBlob, Value};
+pub use filbert_grid::query::{ColumnMeta, ExpectedResult, SqlError, SqlErrorCode, Statement};
 pub use filbert_grid::{
     EventJournalConfig, EvictionConfig, EvictionPolicy, GridConfig, InMemoryFormat, MapConfig, MaxSizePolicy,
 };
 pub use filbert_hazelcast::{Authentication, DoorConfig};
+pub use filbert_query::QueryConfig;
 
 /// Reads an amount of memory such as `512MiB` or `4GiB`, in bytes; units count by 1024.
 pub fn parse_bytes(text: &str) -> Option<u64> {

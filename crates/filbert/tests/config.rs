@@ -302,6 +302,15 @@ fn wrong_values_are_told_with_their_place() {
         "hazelcast.yaml:6:15: map.a.indexes[2].type: found \"TREE\", expected SORTED, HASH or BITMAP",
     );
     check(
+        "map:\n  a:\n    columns:\n    - path: x",
+        "hazelcast.yaml:5:9: map.a.columns[1]: found a column without path or type, expected both of them",
+    );
+    check(
+        "map:\n  a:\n    columns:\n    - path: x\n      type: UUID",
+        "hazelcast.yaml:6:15: map.a.columns[1].type: found \"UUID\", expected a type of SQL such as INTEGER, DOUBLE, \
+         VARCHAR or DECIMAL(10, 2)",
+    );
+    check(
         "native-memory:\n  enabled: true\n  capacity: lots",
         "hazelcast.yaml:4:15: native-memory.capacity: found \"lots\", expected an amount of memory such as 512MiB or \
          4GiB",
@@ -478,6 +487,14 @@ fn the_spellings_of_one_thing() {
     assert!(!flag("false") && !flag("off") && !flag("No"));
     let index = map(&yaml(&below_root("map:\n  a:\n    indexes:\n    - attributes: price")), "a").indexes;
     assert_eq!(index[0].attributes, ["price"]);
+    let columns = |config: Loaded| {
+        let of_map = map(&config, "a").columns;
+        of_map.into_iter().map(|column| format!("{} {}", column.field, column.field_type)).collect::<Vec<_>>()
+    };
+    let in_yaml = "map:\n  a:\n    columns:\n    - {path: address.city, type: varchar}\n    - {path: __key#id, type: 'decimal( 9,2 )'}";
+    assert_eq!(columns(yaml(&below_root(in_yaml))), ["address.city VARCHAR", "__key.id DECIMAL(9, 2)"]);
+    let in_xml = "<hazelcast><map name=\"a\"><columns><column path=\"age\" type=\"INT\"/></columns></map></hazelcast>";
+    assert_eq!(columns(xml(in_xml)), ["age INTEGER"]);
 }
 
 #[test]

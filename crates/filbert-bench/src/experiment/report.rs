@@ -225,7 +225,7 @@ impl Report {
                 row.driver.clone(),
                 row.case.clone(),
                 row.target.clone(),
-                grouped(row.operations_per_second),
+                rate(row.operations_per_second),
                 figure(row.p50_us, 1),
                 figure(row.p99_us, 1),
                 figure(row.p999_us, 1),
@@ -307,6 +307,16 @@ pub mod figure {
     pub fn p50(sample: &Sample) -> Option<f64> {
         sample.latency.map(|latency| latency.p50_us)
     }
+
+    /// 99th percentile of the latency.
+    pub fn p99(sample: &Sample) -> Option<f64> {
+        sample.latency.map(|latency| latency.p99_us)
+    }
+}
+
+/// Calls per second: of few a fraction as well.
+fn rate(per_second: f64) -> String {
+    if per_second < 100.0 { format!("{per_second:.1}") } else { grouped(per_second) }
 }
 
 /// A whole number with commas between thousands.

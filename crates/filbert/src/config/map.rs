@@ -5,6 +5,7 @@ use filbert_grid::{
     NearCacheConfig, SIZE_UNLIMITED, eviction_policy_from_name, eviction_policy_name,
 };
 
+use super::columns;
 use super::error::Problem;
 use super::setting::{Kind, Setting};
 use super::tree::{Node, Value};
@@ -115,7 +116,14 @@ pub(crate) const MAP: &[Setting<MapConfig>] = &[
             read: read_indexes,
         },
         unit: "",
-        doc: "Declared indexes: `name`, `type` (SORTED, HASH, BITMAP) and `attributes`. They are kept for queries.",
+        doc: "Indexes, by which queries find entries: `name`, `type` (SORTED, HASH, BITMAP) and `attributes`.",
+    },
+    Setting {
+        name: "columns",
+        kind: Kind::Structure { what: "a list of columns: path and type", default: "none", read: columns::read },
+        unit: "",
+        doc: "Fields kept as columns beside the entries, so that queries that look at all entries need not read them from \
+              each: `path` and `type` (a type of SQL).",
     },
     Setting {
         name: "near-cache",

@@ -8,6 +8,7 @@
 //! Both syntaxes become one tree, which one walk reads by the declared settings. Every element that no setting uses
 //! becomes a [`Notice`] with its name and line, so that nothing in a file is ignored in silence.
 
+mod columns;
 mod error;
 mod known;
 mod load;
@@ -27,6 +28,7 @@ use std::path::Path;
 
 use filbert_grid::{GridConfig, MapConfig};
 use filbert_hazelcast::DoorConfig;
+use filbert_query::QueryConfig;
 
 pub use error::{ConfigError, Problem};
 pub use load::{FileSyntax, Loaded, Loader, SEARCHED};
@@ -61,6 +63,8 @@ pub struct Config {
     /// Events that may wait for one embedded listener. Default 100,000: a listener that lags so far behind has lost
     /// touch, and the events must not take the memory of the maps. Events beyond it are dropped and counted.
     pub listener_events_max: usize,
+    /// The query engine: threads, memory, limits of statements.
+    pub query: QueryConfig,
 }
 
 impl Default for Config {
@@ -72,6 +76,7 @@ impl Default for Config {
             instance_name: None,
             threads: None,
             listener_events_max: 100_000,
+            query: QueryConfig::default(),
         }
     }
 }

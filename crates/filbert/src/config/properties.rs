@@ -76,6 +76,68 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
               the process does.",
     },
     Setting {
+        name: "filbert.query.threads",
+        kind: Kind::Whole {
+            min: 1,
+            max: 1_024,
+            get: |draft| draft.config.query.threads as u64,
+            set: |draft, value| draft.config.query.threads = saturating(value),
+        },
+        unit: "threads",
+        doc: "Threads that queries run on, apart from those that serve clients; as many as there are processors unless \
+              told otherwise.",
+    },
+    Setting {
+        name: "filbert.query.memory.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.config.query.query_memory_bytes_max as u64),
+            set: |draft, value| draft.config.query.query_memory_bytes_max = saturating(value),
+        },
+        unit: "",
+        doc: "Memory that one query may hold for joining, grouping and sorting. Sorting and grouping go to disk beyond \
+              it; a join fails with an error.",
+    },
+    Setting {
+        name: "filbert.queries.memory.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.config.query.queries_memory_bytes_max as u64),
+            set: |draft, value| draft.config.query.queries_memory_bytes_max = saturating(value),
+        },
+        unit: "",
+        doc: "Memory that all queries together may hold.",
+    },
+    Setting {
+        name: "filbert.plans.max",
+        kind: Kind::Whole {
+            min: 0,
+            max: INT_MAX,
+            get: |draft| draft.config.query.plans_max as u64,
+            set: |draft, value| draft.config.query.plans_max = saturating(value),
+        },
+        unit: "plans",
+        doc: "Plans of statements that are kept, by their texts.",
+    },
+    Setting {
+        name: "filbert.statement.bytes.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.config.query.statement_bytes_max as u64),
+            set: |draft, value| draft.config.query.statement_bytes_max = saturating(value),
+        },
+        unit: "",
+        doc: "Length of one SQL statement.",
+    },
+    Setting {
+        name: "filbert.statement.parameters.max",
+        kind: Kind::Whole {
+            min: 0,
+            max: 100_000,
+            get: |draft| draft.config.query.parameters_max as u64,
+            set: |draft, value| draft.config.query.parameters_max = saturating(value),
+        },
+        unit: "parameters",
+        doc: "Values that one SQL statement may take.",
+    },
+    Setting {
         name: "filbert.lock.waiters.max",
         kind: Kind::Whole {
             min: 0,

@@ -19,6 +19,7 @@ use super::tree::{Entry, Node, Position, Value, quote};
 /// Elements that are items of a list, and the name of the list in YAML.
 const LISTS: &[(&str, &str)] = &[
     ("attribute", "attributes"),
+    ("column", "columns"),
     ("index", "indexes"),
     ("interface", "interfaces"),
     ("realm", "realms"),

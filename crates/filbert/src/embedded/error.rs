@@ -2,6 +2,7 @@
 
 use filbert_data::DataError;
 use filbert_grid::GridError;
+use filbert_grid::query::SqlError;
 use filbert_hazelcast::DoorError;
 use thiserror::Error;
 
@@ -38,6 +39,9 @@ pub enum Error {
         /// The map's name.
         map: String,
     },
+    /// A statement is wrong, or a value of it cannot be computed.
+    #[error(transparent)]
+    Sql(#[from] SqlError),
     /// The member was shut down while the operation waited.
     #[error("the member was shut down while an operation waited for a locked key")]
     ShutDown,

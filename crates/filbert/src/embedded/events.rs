@@ -131,7 +131,8 @@ impl<K, V> Map<K, V> {
 
     fn listen(&self, options: ListenerOptions, key: Option<Blob>) -> Result<Events<K, V>, Error> {
         let queue = self.core.listeners.open();
-        let spec = ListenerSpec { key, include_value: options.values, kinds: EventKinds::ALL, connection: None };
+        let spec =
+            ListenerSpec { key, filter: None, include_value: options.values, kinds: EventKinds::ALL, connection: None };
         let id = self.core.map.add_listener(spec, queue.clone())?;
         Ok(Events { core: self.core.clone(), id, queue, types: PhantomData })
     }

@@ -10,6 +10,8 @@ mod lifetime;
 mod locks;
 mod map;
 mod owner;
+mod sql;
+mod sql_values;
 mod timer;
 mod view;
 
@@ -18,6 +20,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use filbert_grid::{Clock, Environment, Grid, SystemClock};
+use filbert_query::Engine;
 use uuid::Uuid;
 
 pub use asynchronous::AsyncMap;
@@ -27,6 +30,7 @@ pub use iterate::Iter;
 pub use lifetime::Lifetime;
 pub use map::Map;
 pub use owner::LockOwner;
+pub use sql::{SqlResult, SqlRows};
 pub use view::{EntryView, MapStatistics};
 
 use self::core::Core;
@@ -67,6 +71,7 @@ impl Filbert {
         let random_seed = Uuid::new_v4().as_u64_pair().1 ^ Uuid::new_v4().as_u64_pair().0;
         let environment = Environment { clock: clock.clone(), random_seed };
         let grid = Grid::new(config.grid, environment)?;
+        Engine::start(&grid, config.query)?;
         let timer = Timer::start(grid.clone(), clock)?;
         let door =
             config.serve_clients.then(|| OpenDoor::open(grid.clone(), config.door, config.threads)).transpose()?;

@@ -6,7 +6,9 @@ use std::str::FromStr;
 
 use clap::builder::FalseyValueParser;
 use clap::{Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -124,20 +126,19 @@ fn memory(text: &str) -> Result<usize, String> {
 }
 
 fn log_filter(text: &str) -> Result<String, String> {
-    EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+    text.parse::<Targets>().map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 impl Args {
     /// Sends what the member logs to standard error.
     pub(crate) fn start_logging(&self) {
         // The flag's parser has accepted the text already.
-        let filter = EnvFilter::try_new(&self.log).unwrap_or_default();
-        tracing_subscriber::fmt()
-            .with_env_filter(filter)
+        let filter: Targets = self.log.parse().unwrap_or_default();
+        let lines = tracing_subscriber::fmt::layer()
             .with_writer(std::io::stderr)
             .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-            .with_target(false)
-            .init();
+            .with_target(false);
+        tracing_subscriber::registry().with(lines).with(filter).init();
     }
 }
 

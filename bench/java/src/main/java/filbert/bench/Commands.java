@@ -61,7 +61,7 @@ final class Commands {
             } catch (Exception failure) {
                 failure.printStackTrace();
                 String text = failure.toString().replace('\\', '/').replace('"', '\'').replaceAll("\\p{Cntrl}", " ");
-                answer = "{\"error\":\"" + text + "\"}";
+                answer = "{\"error\":\"" + text + "\",\"wrong\":" + (failure instanceof Wrong) + "}";
             }
             answers.println(answer);
             answers.flush();

@@ -1,0 +1,121 @@
+//! A member as the databases that sqllogictest runs files on: within the process, and over the wire.
+
+use std::fmt;
+
+use filbert::{Config, Error, Filbert, SqlResult, Value};
+use filbert_client::{Client, ClientConfig, ClientError, ToBlob};
+use sqllogictest::{DB, DBOutput};
+use tokio::runtime::Runtime;
+
+use crate::values::{Kind, text_of, with_parameters};
+
+/// What a statement failed with: `code: text`, and below it what would help.
+#[derive(Debug)]
+pub(crate) struct Failed(String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+impl Failed {
+    fn new(code: i32, message: &str, suggestion: Option<&str>) -> Self {
+        let suggestion = suggestion.map(|suggestion| format!("\nsuggestion: {suggestion}")).unwrap_or_default();
+        Failed(format!("{code}: {message}{suggestion}"))
+    }
+}
+
+/// A statement's result, with values as they are.
+pub(crate) enum Answer {
+    Count(u64),
+    Rows { kinds: Vec<Kind>, rows: Vec<Vec<Value<'static>>> },
+}
+
+/// A member that runs statements, however it is reached.
+pub(crate) trait Database {
+    fn answer(&mut self, statement: &str, parameters: &[Value<'static>]) -> Result<Answer, Failed>;
+}
+
+/// The embedded API.
+pub(crate) struct Embedded(pub(crate) Filbert);
+
+impl Embedded {
+    pub(crate) fn start() -> Self {
+        Embedded(Filbert::start(Config::default()).unwrap())
+    }
+}
+
+impl Database for Embedded {
+    fn answer(&mut self, statement: &str, parameters: &[Value<'static>]) -> Result<Answer, Failed> {
+        let failed = |error| match error {
+            Error::Sql(error) => Failed::new(error.code as i32, &error.message, error.suggestion.as_deref()),
+            other => Failed(other.to_string()),
+        };
+        Ok(match self.0.sql(statement, parameters).map_err(failed)? {
+            SqlResult::Count(count) => Answer::Count(count),
+            SqlResult::Rows(rows) => Answer::Rows {
+                kinds: rows.columns().iter().map(|column| Kind::of(Some(&column.field_type))).collect(),
+                rows: rows.collect::<Result<_, _>>().map_err(failed)?,
+            },
+        })
+    }
+}
+
+/// Our client, over a socket.
+pub(crate) struct Wire {
+    client: Client,
+    runtime: Runtime,
+    _member: Filbert,
+}
+
+impl Wire {
+    pub(crate) fn start() -> Self {
+        let member = Filbert::start(Config::default().with_listener(([127, 0, 0, 1], 0).into())).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let addresses = vec![member.address().unwrap().to_string()];
+        let connect = Client::connect(ClientConfig { addresses, ..ClientConfig::default() });
+        let client = runtime.block_on(connect).unwrap();
+        Wire { client, runtime, _member: member }
+    }
+}
+
+impl Database for Wire {
+    fn answer(&mut self, statement: &str, parameters: &[Value<'static>]) -> Result<Answer, Failed> {
+        let failed = |error| match error {
+            ClientError::Sql(error) => Failed::new(error.code, &error.message, error.suggestion.as_deref()),
+            other => Failed(other.to_string()),
+        };
+        let parameters: Vec<&dyn ToBlob> = parameters.iter().map(|value| value as &dyn ToBlob).collect();
+        self.runtime.block_on(async {
+            let result = self.client.sql(statement, &parameters).await.map_err(failed)?;
+            if let Some(count) = result.update_count() {
+                return Ok(Answer::Count(count));
+            }
+            let kinds = result.columns().iter().map(|column| Kind::of(column.field_type.as_ref())).collect();
+            let rows = result.collect().await.map_err(failed)?;
+            Ok(Answer::Rows { kinds, rows: rows.into_iter().map(|row| row.into_values()).collect() })
+        })
+    }
+}
+
+/// A database as sqllogictest wants it.
+pub(crate) struct Logic<D>(pub(crate) D);
+
+impl<D: Database> DB for Logic<D> {
+    type Error = Failed;
+    type ColumnType = Kind;
+
+    fn run(&mut self, statement: &str) -> Result<DBOutput<Kind>, Failed> {
+        let (statement, parameters) = with_parameters(statement);
+        Ok(match self.0.answer(statement, &parameters)? {
+            Answer::Count(count) => DBOutput::StatementComplete(count),
+            Answer::Rows { kinds, rows, .. } => DBOutput::Rows {
+                types: kinds,
+                rows: rows.iter().map(|row| row.iter().map(text_of).collect()).collect(),
+            },
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! SQL as users write it: files of sqllogictest over the embedded API and over the wire, SQLite's public tests, TPC-H beside
+//! DuckDB, and the examples of the SQL reference. Every file begins with an empty member.
+//!
+//! Expectations come from the SQL standard and from Hazelcast's documentation; where Filbert differs on purpose, the SQL
+//! reference says so. `values.rs` tells how values are written.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests fail by panics and tell figures"
+)]
+
+mod database;
+mod limits;
+mod reference;
+mod sqlite;
+mod tpch;
+mod values;
+
+use std::path::{Path, PathBuf};
+
+use sqllogictest::Runner;
+
+use crate::database::{Database, Embedded, Logic, Wire};
+use crate::values::Kind;
+
+/// The files, by name. `FILBERT_SLT=part` takes those whose name contains `part`.
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
+    let wanted = std::env::var("FILBERT_SLT").unwrap_or_default();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "slt"))
+        .filter(|path| path.to_string_lossy().contains(&wanted))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "no file of sqllogictest is of the name {wanted:?}");
+    files
+}
+
+/// Runs every record of every file and tells all that went wrong, not only the first.
+fn check<D: Database + Send + 'static>(start: fn() -> D) {
+    let mut failures = Vec::new();
+    let (mut records, mut failed) = (0, 0);
+    for path in files() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let mut database = Some(Logic(start()));
+        let mut runner = Runner::new(move || std::future::ready(Ok(database.take().unwrap())));
+        runner.with_column_validator(|actual, expected| Kind::fits(actual, expected));
+        for record in sqllogictest::parse_file(&path).unwrap() {
+            records += 1;
+            if let Err(error) = runner.run(record) {
+                failed += 1;
+                failures.push(format!("{name}: {}", error.display(false)));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failed} of {records} records failed\n\n{}", failures.join("\n\n"));
+}
+
+#[test]
+fn every_file_holds_within_the_process() {
+    check(Embedded::start);
+}
+
+#[test]
+fn every_file_holds_over_the_wire() {
+    check(Wire::start);
+}

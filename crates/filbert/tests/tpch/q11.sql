@@ -1,0 +1,27 @@
+select
+  ps_partkey,
+  sum(ps_supplycost * ps_availqty) as worth
+from
+  partsupp,
+  supplier,
+  nation
+where
+  ps_suppkey = s_suppkey
+  and s_nationkey = n_nationkey
+  and n_name = 'GERMANY'
+group by
+  ps_partkey having
+    sum(ps_supplycost * ps_availqty) > (
+      select
+        sum(ps_supplycost * ps_availqty) * 0.001
+      from
+        partsupp,
+        supplier,
+        nation
+      where
+        ps_suppkey = s_suppkey
+        and s_nationkey = n_nationkey
+        and n_name = 'GERMANY'
+    )
+order by
+  worth desc
