@@ -57,8 +57,8 @@ function clientConfig(address, more = {}) {
     };
 }
 
-/** What each file of tests shares: a member, clients that end with the file. */
-function suite() {
+/** What each file of tests shares: a member, clients that end with the file; `prepare` runs once before its tests. */
+function suite(prepare = async () => {}) {
     const shared = { member: null, client: null, clients: [] };
     shared.connect = async (more) => {
         const client = await Client.newHazelcastClient(clientConfig(shared.member.address, more));
@@ -68,6 +68,7 @@ function suite() {
     before(async () => {
         shared.member = await Member.start();
         shared.client = await shared.connect();
+        await prepare(shared);
     });
     after(async () => {
         await Promise.all(shared.clients.map((client) => client.shutdown()));

@@ -35,7 +35,10 @@ public final class Member {
         join.getAutoDetectionConfig().setEnabled(false);
         join.getMulticastConfig().setEnabled(false);
         join.getTcpIpConfig().setEnabled(false);
+        config.getJetConfig().setEnabled(true);
         config.setProperty("hazelcast.phone.home.enabled", "false");
+        // An update that makes an entry enter or leave a listener's predicate is told as such.
+        config.setProperty("hazelcast.map.entry.filtering.natural.event.types", "true");
         config.setProperty("hazelcast.map.invalidation.batchfrequency.seconds", "1");
         config.setProperty("hazelcast.socket.bind.any", "false");
         config.setProperty("hazelcast.shutdownhook.policy", "TERMINATE");

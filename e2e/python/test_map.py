@@ -2,7 +2,8 @@
 
 import pytest
 from hazelcast.config import IndexType
-from hazelcast.predicate import true
+from hazelcast.core import HazelcastJsonValue
+from hazelcast.predicate import equal, true
 
 from member import REAL_HAZELCAST, eventually
 
@@ -158,8 +159,8 @@ def test_indexes_can_be_declared_again(numbers):
     for _ in range(2):
         numbers.add_index(attributes=["age"], index_type=IndexType.HASH, name="by age")
         numbers.add_index(attributes=["name", "age"])
-    numbers.set("a", 1)
-    assert numbers.get("a") == 1
+    numbers.set("a", HazelcastJsonValue('{"name": "Ada", "age": 36}'))
+    assert numbers.key_set(equal("age", 36)) == ["a"]
 
 
 def test_many_calls_in_flight_are_answered_each_with_its_own(client, name):

@@ -2,7 +2,6 @@
 
 import pytest
 from hazelcast.errors import UnsupportedOperationError
-from hazelcast.predicate import equal
 from hazelcast.serialization.api import IdentifiedDataSerializable
 
 from member import REAL_HAZELCAST
@@ -26,7 +25,6 @@ REFUSED = {
     "Map.executeOnAllKeys": lambda client, name: client.get_map(name).execute_on_entries(Processor()),
     "Map.executeOnKeys": lambda client, name: client.get_map(name).execute_on_keys(["k"], Processor()),
     "Map.addInterceptor": lambda client, name: client.get_map(name).add_interceptor(Processor()),
-    "Map.valuesWithPredicate": lambda client, name: client.get_map(name).values(equal("a", 1)),
     "Queue": lambda client, name: client.get_queue(name).offer(1),
 }
 

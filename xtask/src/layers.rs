@@ -25,6 +25,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "filbert-data", uses: &[], tests_use: &[], network: false },
     Layer { name: "filbert-store", uses: &["filbert-data"], tests_use: &[], network: false },
     Layer { name: "filbert-grid", uses: &["filbert-data", "filbert-store"], tests_use: &[], network: false },
+    Layer { name: "filbert-query", uses: &["filbert-data", "filbert-grid"], tests_use: &[], network: true },
     Layer { name: "filbert-wire", uses: &["filbert-data"], tests_use: &[], network: false },
     Layer {
         name: "filbert-hazelcast",
@@ -40,7 +41,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "filbert",
-        uses: &["filbert-data", "filbert-grid", "filbert-hazelcast", "filbert-store"],
+        uses: &["filbert-data", "filbert-grid", "filbert-hazelcast", "filbert-query", "filbert-store"],
         tests_use: &["filbert-client", "filbert-wire"],
         network: true,
     },

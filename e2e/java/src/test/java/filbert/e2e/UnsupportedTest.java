@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import com.hazelcast.aggregation.Aggregators;
 import com.hazelcast.map.EntryProcessor;
 import com.hazelcast.map.IMap;
 import com.hazelcast.map.MapInterceptor;
@@ -64,9 +63,7 @@ class UnsupportedTest extends Suite {
                 refused("Map.executeOnAllKeys", map -> map.executeOnEntries(new Increment())),
                 refused("Map.executeWithPredicate",
                         map -> map.executeOnEntries(new Increment(), Predicates.equal("a", 1))),
-                refused("Map.addInterceptor", map -> map.addInterceptor(new Interceptor())),
-                refused("Map.valuesWithPredicate", map -> map.values(Predicates.equal("a", 1))),
-                refused("Map.aggregate", map -> map.aggregate(Aggregators.count())));
+                refused("Map.addInterceptor", map -> map.addInterceptor(new Interceptor())));
     }
 
     private static Arguments refused(String message, Consumer<IMap<Object, Object>> call) {
