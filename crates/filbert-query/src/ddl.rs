@@ -8,6 +8,7 @@ use filbert_data::FieldPath;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{BitmapConfig, ColumnConfig, IndexConfig, IndexKind};
 
+use crate::asker::Asker;
 use crate::catalog::{self, EntryFormat, Mapping, View};
 use crate::dialect::{CreateIndex, CreateMapping, IndexType, Parsed, ShowWhat};
 use crate::engine::{Inner, text_rows};
@@ -16,7 +17,7 @@ use crate::plan::planner::plan_query;
 use crate::tables::{Tables, sample};
 
 /// Runs a statement about the catalog.
-pub(crate) async fn run(engine: &Inner, parsed: &Parsed) -> Result<(), SqlError> {
+pub(crate) async fn run(engine: &Inner, asker: &Asker, parsed: &Parsed) -> Result<(), SqlError> {
     let tables = &engine.tables;
     match parsed {
         Parsed::CreateMapping(statement) => create_mapping(tables, statement),
@@ -24,7 +25,7 @@ pub(crate) async fn run(engine: &Inner, parsed: &Parsed) -> Result<(), SqlError>
         Parsed::CreateIndex(statement) => create_index(tables, statement),
         Parsed::DropIndex { name, map, if_exists } => drop_index(tables, name, map, *if_exists),
         Parsed::CreateView { name, or_replace, if_not_exists, query_text, query } => {
-            create_view(engine, name, *or_replace, *if_not_exists, query_text, query).await
+            create_view(engine, asker, name, *or_replace, *if_not_exists, query_text, query).await
         }
         Parsed::DropView { name, if_exists } => tables.catalog().drop_view(name, *if_exists).map(|_| ()),
         _ => Err(parsing_error("a statement about the catalog is expected")),
@@ -143,6 +144,7 @@ fn index_error(message: String) -> SqlError {
 
 async fn create_view(
     engine: &Inner,
+    asker: &Asker,
     name: &str,
     or_replace: bool,
     if_not_exists: bool,
@@ -150,9 +152,9 @@ async fn create_view(
     query: &Query,
 ) -> Result<(), SqlError> {
     // A view whose query cannot be planned helps nobody.
-    let planned = plan_query(engine.sessions.planning(), &engine.tables, query.clone()).await?;
+    let planned = plan_query(engine.sessions.planning(asker.dialect()), &engine.tables, query.clone()).await?;
     let columns = planned.columns.iter().map(|column| (column.name.clone(), column.field_type.clone()));
-    let view = View { name: name.to_owned(), query: query_text.to_owned(), columns: columns.collect() };
+    let view = View { name: name.to_owned(), query: query_text.to_owned(), dialect: asker.dialect(), columns: columns.collect() };
     engine.tables.catalog().put_view(view, or_replace, if_not_exists).map(|_| ())
 }
 

@@ -6,6 +6,7 @@ use arrow_schema::DataType;
 use filbert_data::FieldType;
 use filbert_grid::query::{ColumnMeta, Command, Description, SqlError};
 
+use crate::asker::Asker;
 use crate::dialect::Parsed;
 use crate::engine::{Inner, Plan};
 use crate::types::field_type_of_arrow;
@@ -19,9 +20,10 @@ fn lines(name: &str) -> Arc<[ColumnMeta]> {
 pub(crate) async fn describe(
     engine: &Inner,
     text: &str,
+    asker: &Asker,
     types: &[Option<FieldType>],
 ) -> Result<Arc<Description>, SqlError> {
-    let plan = engine.plan(text).await?;
+    let plan = engine.plan(text, asker).await?;
     let description = match &*plan {
         Plan::Query { planned, .. } => Description {
             command: Command::Select,

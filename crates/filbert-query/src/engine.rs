@@ -11,11 +11,12 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_stream};
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{
-    ColumnMeta, DescribeReply, EntryFilter, EntryProjection, ExpectedResult, MapQuery, PreparedQuery, QueryEngine,
+    ColumnMeta, DescribeReply, Dialect, EntryFilter, EntryProjection, ExpectedResult, MapQuery, PreparedQuery, QueryEngine,
     Running, SqlError, SqlErrorCode, Statement, StatementReply, StatementResult,
 };
 use filbert_grid::{Grid, GridError, Map, layout_changes};
 
+use crate::asker::{Asker, dialect_of, plan_key};
 use crate::catalog::Catalog;
 use crate::config::QueryConfig;
 use crate::cursor::{Limits, ReadyRows, RunningRows, ended_early};
@@ -66,7 +67,8 @@ pub(crate) struct Inner {
     pub(crate) tables: Arc<Tables>,
     pub(crate) sessions: Sessions,
     pub(crate) threads: Threads,
-    plans: PlanCache<Plan>,
+    /// One for each dialect, by its number.
+    plans: [PlanCache<Plan>; 3],
 }
 
 /// The query engine of a member.
@@ -91,7 +93,7 @@ impl Engine {
         let tables = Arc::new(Tables::new(Arc::downgrade(grid), catalog));
         let sessions = Sessions::new(&config, Arc::new(TableCatalog::new(tables.clone())))?;
         let threads = Threads::start(config.threads)?;
-        let plans = PlanCache::new(config.plans_max);
+        let plans = [(); 3].map(|()| PlanCache::new(config.plans_max));
         let engine = Engine { inner: Arc::new(Inner { config, tables, sessions, threads, plans }) };
         grid.serve_queries(Arc::new(engine.clone()));
         Ok(engine)
@@ -100,7 +102,7 @@ impl Engine {
     /// Figures of the engine.
     pub fn statistics(&self) -> QueryStatistics {
         QueryStatistics {
-            plans: self.inner.plans.statistics(),
+            plans: self.inner.plans.iter().map(PlanCache::statistics).sum(),
             memory_bytes: self.inner.sessions.memory_used(),
             mappings: self.inner.tables.catalog().mapping_names().len(),
         }
@@ -110,7 +112,8 @@ impl Engine {
 impl QueryEngine for Engine {
     fn execute_short(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
         let inner = &*self.inner;
-        let plan = inner.plans.find(statement.text, inner.version())?;
+        let key = plan_key(statement.session, statement.text);
+        let plan = inner.plans(dialect_of(statement.session)).find(&key, inner.version())?;
         match &*plan {
             Plan::Query { short: Some(short), planned, .. } if statement.expected != ExpectedResult::UpdateCount => {
                 if let Err(error) = check_count(planned.parameters.len(), statement.parameters.len()) {
@@ -135,6 +138,7 @@ impl QueryEngine for Engine {
         let task = Task {
             inner: self.inner.clone(),
             text: statement.text.to_owned(),
+            asker: Asker::new(statement.session),
             parameters: statement.parameters.iter().map(|value| value.clone().into_owned()).collect(),
             expected: statement.expected,
             limits: limits.clone(),
@@ -153,7 +157,8 @@ impl QueryEngine for Engine {
 
     fn describe(&self, statement: &Statement<'_>, types: &[Option<FieldType>], reply: DescribeReply) {
         let (inner, text, types) = (self.inner.clone(), statement.text.to_owned(), types.to_vec());
-        self.inner.threads.spawn(async move { reply(describe::describe(&inner, &text, &types).await) });
+        let asker = Asker::new(statement.session);
+        self.inner.threads.spawn(async move { reply(describe::describe(&inner, &text, &asker, &types).await) });
     }
 
     fn mapping_ddl(&self, map: &str) -> Option<String> {
@@ -195,10 +200,21 @@ impl Inner {
         self.tables.catalog().version().wrapping_add(layout_changes())
     }
 
+    fn plans(&self, dialect: Dialect) -> &PlanCache<Plan> {
+        let [hazelcast, crate_, postgres] = &self.plans;
+        match dialect {
+            Dialect::Hazelcast => hazelcast,
+            Dialect::Crate => crate_,
+            Dialect::Postgres => postgres,
+        }
+    }
+
     /// The plan of a text, made now if it is not there.
-    pub(crate) async fn plan(&self, text: &str) -> Result<Arc<Plan>, SqlError> {
+    pub(crate) async fn plan(&self, text: &str, asker: &Asker) -> Result<Arc<Plan>, SqlError> {
         let version = self.version();
-        if let Some(plan) = self.plans.find(text, version) {
+        let key = plan_key(asker.session(), text);
+        let plans = self.plans(asker.dialect());
+        if let Some(plan) = plans.find(&key, version) {
             return Ok(plan);
         }
         let limits = dialect::Limits {
@@ -206,18 +222,18 @@ impl Inner {
             parameters_max: self.config.parameters_max,
             ..dialect::Limits::default()
         };
-        let statement = dialect::parse(text, &limits)?;
-        let plan = Arc::new(self.make_plan(statement).await?);
+        let statement = dialect::parse(text, asker.dialect(), &limits)?;
+        let plan = Arc::new(self.make_plan(statement, asker).await?);
         if !matches!(*plan, Plan::Other(_)) {
-            self.plans.keep(text, version, plan.clone());
+            plans.keep(&key, version, plan.clone());
         }
         Ok(plan)
     }
 
-    async fn make_plan(&self, statement: ParsedStatement) -> Result<Plan, SqlError> {
+    async fn make_plan(&self, statement: ParsedStatement, asker: &Asker) -> Result<Plan, SqlError> {
         match statement.parsed {
             Parsed::Query(query) => {
-                let state = self.sessions.planning();
+                let state = self.sessions.planning(asker.dialect());
                 let mut planned = plan_query(state, &self.tables, *query).await?;
                 planned.parameters.resize(statement.parameters, None);
                 // A plan whose parameters' types are open cannot be optimized before they are known.
@@ -243,6 +259,7 @@ impl Inner {
 struct Task {
     inner: Arc<Inner>,
     text: String,
+    asker: Asker,
     parameters: Vec<Value<'static>>,
     expected: ExpectedResult,
     limits: Limits,
@@ -250,7 +267,7 @@ struct Task {
 
 impl Task {
     async fn run(self) -> Result<StatementResult, SqlError> {
-        let plan = self.inner.plan(&self.text).await?;
+        let plan = self.inner.plan(&self.text, &self.asker).await?;
         match &*plan {
             Plan::Query { planned, optimized, short } => {
                 self.expect(ExpectedResult::Rows)?;
@@ -308,7 +325,7 @@ impl Task {
         planned: &PlannedQuery,
         optimized: Option<&LogicalPlan>,
     ) -> Result<StatementResult, SqlError> {
-        let state = self.inner.sessions.begin();
+        let state = self.inner.sessions.begin(self.asker.dialect());
         let physical = self.physical(&state, planned, optimized).await?;
         let infinite = physical.boundedness().is_unbounded();
         let stream = execute_stream(physical, state.task_ctx()).map_err(|error| of_datafusion(&error))?;
@@ -320,7 +337,7 @@ impl Task {
 
     async fn change(&self, parsed: &Parsed) -> Result<u64, SqlError> {
         let inner = &*self.inner;
-        let dml = Dml { grid: inner.tables.grid()?, tables: &inner.tables, sessions: &inner.sessions };
+        let dml = Dml { grid: inner.tables.grid()?, tables: &inner.tables, sessions: &inner.sessions, dialect: self.asker.dialect() };
         match parsed {
             Parsed::Insert(insert) => dml.insert(insert, &self.parameters).await,
             Parsed::Update(update) => dml.update(update, &self.parameters).await,
@@ -342,7 +359,7 @@ impl Task {
             }
             parsed => {
                 self.expect(ExpectedResult::UpdateCount)?;
-                ddl::run(&self.inner, parsed).await?;
+                ddl::run(&self.inner, &self.asker, parsed).await?;
                 Ok(StatementResult::Count(0))
             }
         }
@@ -350,12 +367,12 @@ impl Task {
 
     async fn explain(&self, parsed: &Parsed, analyze: bool, parameters: usize) -> Result<StatementResult, SqlError> {
         let statement = ParsedStatement { parsed: parsed.clone(), parameters };
-        let lines = match self.inner.make_plan(statement).await? {
+        let lines = match self.inner.make_plan(statement, &self.asker).await? {
             Plan::Query { planned, optimized, short } => {
                 if let Some(short) = &short {
                     explain::short(short, &self.parameters, analyze)?
                 } else {
-                    let state = self.inner.sessions.begin();
+                    let state = self.inner.sessions.begin(self.asker.dialect());
                     let physical = self.physical(&state, &planned, optimized.as_ref()).await?;
                     explain::plan(&physical, &state, analyze).await?
                 }

@@ -20,6 +20,16 @@ pub struct PlanCacheStatistics {
     pub misses: u64,
 }
 
+impl std::iter::Sum for PlanCacheStatistics {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(PlanCacheStatistics::default(), |sum, one| PlanCacheStatistics {
+            plans: sum.plans + one.plans,
+            hits: sum.hits + one.hits,
+            misses: sum.misses + one.misses,
+        })
+    }
+}
+
 struct Kept<P> {
     plan: Arc<P>,
     /// What the plan was made from: it is good as long as this is the same.

@@ -116,7 +116,7 @@ impl Tables {
     pub(crate) fn view(&self, name: &ObjectName) -> Result<Option<Query>, SqlError> {
         let Some(ident) = name.0.last().and_then(|part| part.as_ident()) else { return Ok(None) };
         let Some(view) = self.catalog.view(&ident.value) else { return Ok(None) };
-        match dialect::parse(&view.query, &dialect::Limits::default())?.parsed {
+        match dialect::parse(&view.query, view.dialect, &dialect::Limits::default())?.parsed {
             Parsed::Query(query) => Ok(Some(*query)),
             _ => Err(parsing_error(format!("view {:?} is not defined by a query", ident.value))),
         }

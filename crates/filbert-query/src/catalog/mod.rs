@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use filbert_data::FieldType;
-use filbert_grid::query::{SqlError, SqlErrorCode};
+use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
 use parking_lot::RwLock;
 
 pub(crate) use ddl::{ddl, external_name};
@@ -35,6 +35,8 @@ pub(crate) struct View {
     pub(crate) name: String,
     /// Its query, as written.
     pub(crate) query: String,
+    /// Whose SQL that is.
+    pub(crate) dialect: Dialect,
     /// Names and types of its columns.
     pub(crate) columns: Vec<(String, FieldType)>,
 }

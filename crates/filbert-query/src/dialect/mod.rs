@@ -5,7 +5,7 @@
 //!                                                   └──► sqlparser with our dialect ── rewrite ──► query, INSERT, UPDATE, DELETE
 //! ```
 //!
-//! Names keep their case. `?` become `$1`, `$2`, .. in the order of the text. Everything that DataFusion would not know (JSON functions,
+//! Names keep their case in Hazelcast's dialect; in the others, those without quotes are in lower case. `?` become `$1`, `$2`, .. in the order of the text. Everything that DataFusion would not know (JSON functions,
 //! table functions in `TABLE(..)`, types) is rewritten to what it knows, so that planning needs no more of the dialect.
 
 mod grammar;
@@ -23,7 +23,7 @@ pub(crate) use types::sql_type;
 
 use datafusion::sql::sqlparser::ast::{Expr, Query};
 use filbert_data::FieldType;
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{Dialect, SqlError};
 
 /// What a statement may have at most.
 #[derive(Clone, Copy, Debug)]
@@ -239,8 +239,8 @@ pub(crate) struct Delete {
 ///
 /// # Errors
 /// It is beyond a limit, is not of the grammar, or asks for what is not served. Errors of the grammar tell line and column, from 1.
-pub(crate) fn parse(text: &str, limits: &Limits) -> Result<ParsedStatement, SqlError> {
-    let (tokens, parameters) = tokens::tokens(text, limits)?;
+pub(crate) fn parse(text: &str, dialect: Dialect, limits: &Limits) -> Result<ParsedStatement, SqlError> {
+    let (tokens, parameters) = tokens::tokens(text, dialect, limits)?;
     let parsed = statements::statement(text, tokens, limits)?;
     Ok(ParsedStatement { parsed, parameters })
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn statement(text: &str) -> Parsed {
-    match parse(text, &Limits::default()) {
+    match parse(text, Dialect::Hazelcast, &Limits::default()) {
         Ok(statement) => statement.parsed,
         Err(error) => panic!("{text}: {error}"),
     }
@@ -11,7 +11,7 @@ fn statement(text: &str) -> Parsed {
 
 #[track_caller]
 fn error(text: &str, expected: &str) {
-    match parse(text, &Limits::default()) {
+    match parse(text, Dialect::Hazelcast, &Limits::default()) {
         Ok(statement) => panic!("{text} is {:?}", statement.parsed),
         Err(error) => assert!(error.message.contains(expected), "{text}: {}", error.message),
     }

@@ -2,13 +2,13 @@
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{Dialect, SqlError};
 
 use super::{HazelcastDialect, Limits};
 use crate::error::parsing_error;
 
-/// The tokens without white space, parameters numbered, and how many parameters there are.
-pub(super) fn tokens(text: &str, limits: &Limits) -> Result<(Vec<TokenWithSpan>, usize), SqlError> {
+/// The tokens without white space, parameters numbered, names as the dialect has them, and how many parameters there are.
+pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<TokenWithSpan>, usize), SqlError> {
     if text.len() > limits.text_bytes_max {
         return Err(parsing_error(format!(
             "the statement has {} bytes, more than the {} that are allowed",
@@ -32,9 +32,18 @@ pub(super) fn tokens(text: &str, limits: &Limits) -> Result<(Vec<TokenWithSpan>,
             {
                 parameters += 1;
                 *name = format!("${parameters}");
+            } else if let Token::Placeholder(name) = &token.token {
+                let number = name.strip_prefix('$').and_then(|number| number.parse().ok());
+                parameters = parameters.max(number.unwrap_or(0));
             } else if token.token == Token::Question {
                 parameters += 1;
                 token.token = Token::Placeholder(format!("${parameters}"));
+            }
+            if let Token::Word(word) = &mut token.token
+                && word.quote_style.is_none()
+                && of != Dialect::Hazelcast
+            {
+                word.value.make_ascii_lowercase();
             }
             token
         })

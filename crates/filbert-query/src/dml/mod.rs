@@ -22,7 +22,7 @@ use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query};
 use filbert_data::{Blob, Value};
 use filbert_grid::Grid;
-use filbert_grid::query::{SqlError, SqlErrorCode};
+use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
 use futures::StreamExt;
 
 use crate::catalog::Mapping;
@@ -47,6 +47,7 @@ pub(crate) struct Dml<'e> {
     pub(crate) grid: Arc<Grid>,
     pub(crate) tables: &'e Tables,
     pub(crate) sessions: &'e Sessions,
+    pub(crate) dialect: Dialect,
 }
 
 impl Dml<'_> {
@@ -188,7 +189,7 @@ impl Dml<'_> {
     }
 
     async fn stream(&self, query: Query, parameters: &[Value<'_>]) -> Result<SendableRecordBatchStream, SqlError> {
-        let state = self.sessions.begin();
+        let state = self.sessions.begin(self.dialect);
         let plan = plan_rewritten(&state, self.tables, query).await?;
         let types = crate::plan::planner::parameter_types(&plan)?;
         // A parameter may stand in a part that was optimized away or in an assignment alone: more values are no error here.

@@ -7,6 +7,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use filbert_grid::GridError;
+use filbert_grid::query::Dialect;
 
 use crate::config::QueryConfig;
 use crate::functions;
@@ -23,6 +24,8 @@ pub(crate) const PARTITIONED: &str = "partitioned";
 /// Makes a session for each query.
 pub(crate) struct Sessions {
     base: SessionState,
+    /// As PostgreSQL has it where that differs: nulls are greater than all else.
+    nulls_last: SessionState,
     environment: RuntimeEnv,
     memory: Arc<ServerMemory>,
     query_memory_bytes_max: usize,
@@ -59,8 +62,13 @@ impl Sessions {
         let context = SessionContext::new_with_state(state);
         context.register_catalog(CATALOG, catalog);
         functions::register(&context);
+        let base = context.state();
+        let mut nulls_last = base.config().clone();
+        nulls_last.options_mut().sql_parser.default_null_ordering = "nulls_max".to_owned();
+        let nulls_last = SessionStateBuilder::new_from_existing(base.clone()).with_config(nulls_last).build();
         Ok(Sessions {
-            base: context.state(),
+            base,
+            nulls_last,
             environment,
             memory: ServerMemory::new(config.queries_memory_bytes_max),
             query_memory_bytes_max: config.query_memory_bytes_max,
@@ -68,16 +76,19 @@ impl Sessions {
     }
 
     /// The session for what needs no memory: planning and short plans.
-    pub(crate) fn planning(&self) -> &SessionState {
-        &self.base
+    pub(crate) fn planning(&self, dialect: Dialect) -> &SessionState {
+        match dialect {
+            Dialect::Hazelcast => &self.base,
+            Dialect::Crate | Dialect::Postgres => &self.nulls_last,
+        }
     }
 
     /// A session whose plans have memory of their own.
-    pub(crate) fn begin(&self) -> SessionState {
+    pub(crate) fn begin(&self, dialect: Dialect) -> SessionState {
         let memory = QueryMemory::new(self.query_memory_bytes_max, self.memory.clone());
         let mut environment = self.environment.clone();
         environment.memory_pool = Arc::new(memory);
-        SessionStateBuilder::new_from_existing(self.base.clone()).with_runtime_env(Arc::new(environment)).build()
+        SessionStateBuilder::new_from_existing(self.planning(dialect).clone()).with_runtime_env(Arc::new(environment)).build()
     }
 
     /// Memory that queries use at the moment.
