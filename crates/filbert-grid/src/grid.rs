@@ -220,6 +220,12 @@ impl Grid {
         }
     }
 
+    /// A handle of a map if it is there: unlike [`Grid::map`], looking does not make it.
+    pub fn existing_map(&self, name: &str) -> Option<Arc<Map>> {
+        let core = self.shared.maps.read().by_name.get(name)?.clone();
+        Some(Arc::new(Map { core, shared: self.shared.clone() }))
+    }
+
     /// The names of the maps, in order.
     pub fn map_names(&self) -> Vec<String> {
         let mut names: Vec<String> = self.shared.maps.read().by_name.keys().cloned().collect();
