@@ -1,0 +1,108 @@
+//! Which path goes where, and the small answers.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post};
+use axum::{Extension, Router};
+use serde_json::json;
+
+use crate::connection::Link;
+use crate::failure::Failure;
+use crate::shared::Shared;
+use crate::{console, sql, user};
+
+/// The version of CrateDB whose answers ours are: clients look at it to know what they may ask.
+pub(crate) const CRATE_VERSION: &str = "5.10.0";
+
+/// Who sent a request.
+#[derive(Clone, Debug)]
+pub(crate) struct User(pub(crate) String);
+
+/// All that is served.
+pub(crate) fn router(shared: &Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", get(root))
+        .route("/_sql", post(sql::handle))
+        .route("/_sql/", post(sql::handle))
+        .route("/_blobs/{*rest}", any(blobs))
+        .merge(console::routes(shared.grid.clone(), console::Sources::default()))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(nothing)
+        .layer(middleware::from_fn_with_state(shared.clone(), identify))
+        .route("/_health", get(health))
+        .with_state(shared.clone())
+}
+
+/// Finds out who sends a request; strangers get no further.
+async fn identify(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
+    match user::user_of(request.headers(), &shared.config.users) {
+        Ok(name) => {
+            request.extensions_mut().insert(User(name));
+            next.run(request).await
+        }
+        Err(failure) => {
+            tracing::info!("request refused: {}", failure.message());
+            if let Some(link) = request.extensions().get::<Arc<Link>>() {
+                link.set_refused_body();
+            }
+            failure.into_response()
+        }
+    }
+}
+
+/// What tools ask first, and the console for browsers. `HEAD` has the same answer without its body.
+async fn root(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    if console::wants_page(&headers) {
+        return console::page(&headers);
+    }
+    let is_serving = shared.is_serving();
+    let status = if is_serving { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let body = json!({
+        "ok": is_serving,
+        "status": status.as_u16(),
+        "name": node_name(&shared),
+        "cluster_name": shared.grid.cluster_name(),
+        "version": {
+            "number": CRATE_VERSION,
+            "build_hash": concat!("filbert-", env!("CARGO_PKG_VERSION")),
+            "build_timestamp": "NA",
+            "build_snapshot": false,
+            "lucene_version": "NA",
+        },
+    });
+    (status, [(CONTENT_TYPE, "application/json")], format!("{body:#}\n")).into_response()
+}
+
+fn node_name(shared: &Shared) -> String {
+    shared.config.node_name.clone().unwrap_or_else(|| shared.grid.member_uuid().to_string())
+}
+
+/// Whether the member takes operations; nobody needs a password for that.
+async fn health(State(shared): State<Arc<Shared>>) -> Response {
+    let (status, word) = match shared.is_serving() {
+        true => (StatusCode::OK, "serving"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+    };
+    let body = json!({"status": word, "name": node_name(&shared), "version": env!("CARGO_PKG_VERSION")});
+    (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+}
+
+async fn blobs(Extension(link): Extension<Arc<Link>>) -> Failure {
+    link.set_refused_body();
+    Failure::unsupported("blobs are not served; values of up to 1 GiB can be kept in tables and maps").closing()
+}
+
+async fn nothing(Extension(link): Extension<Arc<Link>>, request: Request) -> Failure {
+    link.set_refused_body();
+    Failure::no_such_path(request.uri().path())
+}
+
+async fn wrong_method(method: Method, request: Request) -> Failure {
+    let expected = if request.uri().path().starts_with("/_sql") { "POST" } else { "GET" };
+    Failure::wrong_method(method.as_str(), expected)
+}

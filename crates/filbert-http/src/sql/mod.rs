@@ -1,0 +1,138 @@
+//! `POST /_sql`: one statement, or one for each row of values.
+
+mod bulk;
+mod request;
+mod rows;
+mod run;
+mod values;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use filbert_grid::query::{ExpectedResult, Session, Statement, StatementResult};
+
+use crate::answer;
+use crate::body::{self, Received};
+use crate::connection::Link;
+use crate::failure::Failure;
+use crate::routes::User;
+use crate::shared::Shared;
+
+use request::Request;
+
+/// The header that names the schema of names without one.
+const SCHEMA_HEADER: &str = "default-schema";
+
+/// What the query of the path asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Wishes {
+    /// The numbers of the columns' types.
+    types: bool,
+    /// More about an error.
+    error_trace: bool,
+}
+
+impl Wishes {
+    /// Each is a name alone or with `true`; what else there is means nothing to us.
+    fn of(query: Option<&str>) -> Wishes {
+        let mut wishes = Wishes::default();
+        for part in query.unwrap_or_default().split('&') {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let is_wished = value.is_empty() || value == "true";
+            match name {
+                "types" => wishes.types = is_wished,
+                "error_trace" => wishes.error_trace = is_wished,
+                _ => {}
+            }
+        }
+        wishes
+    }
+}
+
+/// Answers a request.
+pub(crate) async fn handle(
+    State(shared): State<Arc<Shared>>,
+    Extension(link): Extension<Arc<Link>>,
+    Extension(User(user)): Extension<User>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let wishes = Wishes::of(query.as_deref());
+    let started = Instant::now();
+    let received = match body::receive(&shared, &headers, body).await {
+        Ok(received) => received,
+        Err(failure) => {
+            link.set_refused_body();
+            return failure.response(wishes.error_trace);
+        }
+    };
+    let schema = headers.get(SCHEMA_HEADER).and_then(|value| value.to_str().ok()).filter(|schema| !schema.is_empty());
+    let session = link.session(&user, schema);
+    match answer(&shared, &session, received, wishes, started).await {
+        Ok(response) => response,
+        Err(failure) => {
+            tracing::debug!(user, "statement failed: {}", failure.message());
+            failure.response(wishes.error_trace)
+        }
+    }
+}
+
+async fn answer(
+    shared: &Arc<Shared>,
+    session: &Arc<Session>,
+    received: Received,
+    wishes: Wishes,
+    started: Instant,
+) -> Result<Response, Failure> {
+    if !shared.is_serving() {
+        return Err(Failure::unavailable("this member is shutting down and takes no more statements"));
+    }
+    let engine = shared.engine()?;
+    let (text, args) = match request::parse(&received.bytes)? {
+        Request::Single { text, args } => (text, args),
+        Request::Bulk { text } => {
+            let text = text.into_owned();
+            return bulk::answer(shared, engine, session, text, received, started).await;
+        }
+    };
+    let statement = Statement {
+        text: &text,
+        parameters: &args,
+        session: Some(session),
+        timeout_ms: None,
+        expected: ExpectedResult::Any,
+    };
+    let (result, running) = run::run(engine, &statement).await?;
+    match result {
+        StatementResult::Count(count) => Ok(json(answer::count(count, wishes.types, started))),
+        StatementResult::Rows(cursor) => {
+            rows::answer(cursor, running, shared.config.page_rows, wishes.types, started).await
+        }
+    }
+}
+
+/// An answer that is there as a whole.
+fn json(body: impl Into<Bytes>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], body.into()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_are_names_with_true_or_nothing() {
+        assert_eq!(Wishes::of(Some("types")), Wishes { types: true, error_trace: false });
+        assert_eq!(Wishes::of(Some("types=true&error_trace=true")), Wishes { types: true, error_trace: true });
+        assert_eq!(Wishes::of(Some("types=false&pretty")), Wishes::default());
+        assert_eq!(Wishes::of(None), Wishes::default());
+    }
+}

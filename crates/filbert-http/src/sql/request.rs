@@ -1,0 +1,253 @@
+//! The body of `POST /_sql`: a statement and the values of its parameters, borrowed from the body's bytes.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use filbert_data::Value;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+
+use super::values::Values;
+use crate::failure::Failure;
+
+/// Bytes of a body that an error shows.
+const SHOWN_MAX: usize = 200;
+
+/// What a body asks for.
+#[derive(Debug)]
+pub(crate) enum Request<'a> {
+    /// A statement, once.
+    Single {
+        /// Its text.
+        text: Cow<'a, str>,
+        /// The values of its parameters.
+        args: Vec<Value<'a>>,
+    },
+    /// A statement, once for each row of values, which are still to be parsed.
+    Bulk {
+        /// Its text.
+        text: Cow<'a, str>,
+    },
+}
+
+/// Parses a body; rows of `bulk_args` are left for [`super::bulk`].
+///
+/// # Errors
+/// It is not JSON, or not an object with `stmt` and at most one of `args` and `bulk_args`.
+pub(crate) fn parse(body: &[u8]) -> Result<Request<'_>, Failure> {
+    if body.is_empty() {
+        return Err(Failure::parse("the body is missing, expected {\"stmt\": \"..\"}"));
+    }
+    let mut parts = Parts { stops_at_bulk: true, ..Parts::default() };
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let parsed = parts.by_ref().deserialize(&mut deserializer).and_then(|()| deserializer.end());
+    if parts.stopped {
+        // The statement came first, as clients write it: whoever parses the rows reads the rest.
+        return match parts.text {
+            Some(text) => Ok(Request::Bulk { text }),
+            None => parse_behind_rows(body),
+        };
+    }
+    parsed.map_err(|error| unreadable(body, &error))?;
+    request(parts)
+}
+
+/// The same where `bulk_args` stand before the statement.
+fn parse_behind_rows(body: &[u8]) -> Result<Request<'_>, Failure> {
+    let mut parts = Parts::default();
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let parsed = parts.by_ref().deserialize(&mut deserializer).and_then(|()| deserializer.end());
+    parsed.map_err(|error| unreadable(body, &error))?;
+    request(parts)
+}
+
+fn request(parts: Parts<'_>) -> Result<Request<'_>, Failure> {
+    let Some(text) = parts.text else {
+        return Err(Failure::parse("the field \"stmt\" is missing, expected {\"stmt\": \"..\"}"));
+    };
+    match (parts.args, parts.has_rows) {
+        (Some(args), true) if !args.is_empty() => Err(both()),
+        (_, true) => Ok(Request::Bulk { text }),
+        (args, false) => Ok(Request::Single { text, args: args.unwrap_or_default() }),
+    }
+}
+
+/// Both kinds of values at once mean nothing.
+pub(crate) fn both() -> Failure {
+    Failure::parse("the body has args and bulk_args, expected one of them")
+}
+
+/// What a body that cannot be parsed is answered.
+pub(crate) fn unreadable(body: &[u8], error: &serde_json::Error) -> Failure {
+    let shown = String::from_utf8_lossy(body.get(..SHOWN_MAX).unwrap_or(body));
+    let more = if body.len() > SHOWN_MAX { ".." } else { "" };
+    Failure::parse(format!(
+        "the body cannot be read: {error}; expected a text \"stmt\" and a list \"args\" or \"bulk_args\", found {shown:?}{more}"
+    ))
+}
+
+/// Parses the object itself.
+#[derive(Default)]
+struct Parts<'a> {
+    text: Option<Cow<'a, str>>,
+    args: Option<Vec<Value<'a>>>,
+    has_rows: bool,
+    /// Whether to leave off where rows begin.
+    stops_at_bulk: bool,
+    stopped: bool,
+}
+
+impl<'a> Parts<'a> {
+    fn by_ref(&mut self) -> PartsSeed<'_, 'a> {
+        PartsSeed(self)
+    }
+}
+
+struct PartsSeed<'p, 'a>(&'p mut Parts<'a>);
+
+impl<'de> DeserializeSeed<'de> for PartsSeed<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for PartsSeed<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with \"stmt\"")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let parts = self.0;
+        while let Some(key) = map.next_key::<Key>()? {
+            match key {
+                Key::Text => parts.text = Some(map.next_value_seed(Text)?),
+                Key::Args => parts.args = map.next_value_seed(Args)?,
+                Key::Rows if parts.stops_at_bulk && parts.args.as_ref().is_none_or(Vec::is_empty) => {
+                    parts.stopped = true;
+                    return Err(A::Error::custom("rows follow"));
+                }
+                Key::Rows => parts.has_rows = map.next_value::<Option<IgnoredAny>>()?.is_some(),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The fields that there may be.
+#[derive(Clone, Copy, serde::Deserialize)]
+pub(crate) enum Key {
+    #[serde(rename = "stmt")]
+    Text,
+    #[serde(rename = "args")]
+    Args,
+    #[serde(rename = "bulk_args")]
+    Rows,
+}
+
+/// A text, borrowed where it has no escapes.
+pub(crate) struct Text;
+
+impl<'de> DeserializeSeed<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+}
+
+/// A list of values, or null.
+struct Args;
+
+impl<'de> DeserializeSeed<'de> for Args {
+    type Value = Option<Vec<Value<'de>>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_option(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Args {
+    type Value = Option<Vec<Value<'de>>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of values")
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        let mut values = Vec::new();
+        deserializer.deserialize_seq(Values(&mut values))?;
+        Ok(Some(values))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn single(body: &str) -> Result<(String, Vec<Value<'_>>), String> {
+        match parse(body.as_bytes()) {
+            Ok(Request::Single { text, args }) => Ok((text.into_owned(), args)),
+            Ok(Request::Bulk { text }) => Err(format!("bulk {text}")),
+            Err(failure) => Err(failure.message()),
+        }
+    }
+
+    #[test]
+    fn a_statement_and_its_values_are_read() {
+        assert_eq!(single(r#"{"stmt": "select 1"}"#), Ok(("select 1".into(), vec![])));
+        let (text, args) = single(r#" {"args": [1, "a", null], "stmt": "select \"x\""} "#).unwrap();
+        assert_eq!((text.as_str(), args.len()), ("select \"x\"", 3));
+        assert_eq!(args[1], Value::text("a"));
+        assert_eq!(single(r#"{"stmt": "s", "args": null, "bulk_args": null}"#), Err("bulk s".into()));
+    }
+
+    #[test]
+    fn rows_are_left_for_later() {
+        assert_eq!(single(r#"{"stmt": "s", "bulk_args": [[1"#), Err("bulk s".into()));
+        assert_eq!(single(r#"{"bulk_args": [[1], [2]], "stmt": "s"}"#), Err("bulk s".into()));
+        assert_eq!(single(r#"{"stmt": "s", "args": [], "bulk_args": [[1], [2]]}"#), Err("bulk s".into()));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        for (body, part) in [
+            ("", "the body is missing"),
+            ("{", "EOF while parsing an object"),
+            ("[]", "expected an object with \"stmt\""),
+            ("{}", "the field \"stmt\" is missing"),
+            (r#"{"stmt": 1}"#, "expected a text"),
+            (r#"{"stmt": "s"} x"#, "trailing characters"),
+            (r#"{"stmt": "s", "more": 1}"#, "unknown variant `more`, expected one of `stmt`"),
+            (r#"{"stmt": "s", "args": 1}"#, "expected a list of values"),
+            (r#"{"stmt": "s", "args": [1], "bulk_args": [[1]]}"#, "expected one of them"),
+            (r#"{"bulk_args": [[1]], "args": [1], "stmt": "s"}"#, "expected one of them"),
+        ] {
+            let message = single(body).unwrap_err();
+            assert!(message.contains(part), "{body}: {message}");
+        }
+        assert!(parse(&[b'{', 0xff]).is_err());
+    }
+}

@@ -1,0 +1,216 @@
+//! The rows of a result on their way to the client: pages are asked for as the client reads.
+//!
+//! The answer's head goes out once the first page is there, so that an error before any row is an error with its status. A later one
+//! breaks the connection off, by which clients see that the answer is not whole.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use axum::body::{Body, HttpBody};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use filbert_grid::query::{ColumnMeta, ColumnReader, Cursor, Page, Running, SqlError, SqlErrorCode};
+use hyper::body::Frame;
+
+use super::run::{self, CancelOnDrop, PageReceiver};
+use crate::answer;
+use crate::failure::Failure;
+
+/// Bytes of one piece of an answer: enough to keep a socket busy.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// The answer of a statement with rows.
+pub(crate) async fn answer(
+    mut cursor: Box<dyn Cursor>,
+    running: Option<Running>,
+    page_rows: usize,
+    with_types: bool,
+    started: Instant,
+) -> Result<Response, Failure> {
+    let columns = cursor.columns().clone();
+    let mut guard = CancelOnDrop::new(running);
+    let (cursor, page) = match cursor.page_now(page_rows) {
+        Some(page) => (cursor, page),
+        None => {
+            let (cursor, page) = run::ask_page(cursor, page_rows).await.map_err(|_| run::page_gone())?;
+            (cursor, page)
+        }
+    };
+    let page = page?;
+    let mut rows = Rows {
+        columns,
+        page_rows,
+        count: 0,
+        started,
+        wrote_start: false,
+        with_types,
+        next: Next::Idle((!page.last).then_some(cursor)),
+        page: Some(page),
+        next_row: 0,
+        guard: CancelOnDrop::new(guard.disarm()),
+    };
+    let first = rows.piece()?;
+    let content_type = [(CONTENT_TYPE, "application/json")];
+    if rows.is_done() {
+        return Ok((content_type, first).into_response());
+    }
+    let body = RowsBody { first: Some(first), rows };
+    Ok((content_type, Body::new(body)).into_response())
+}
+
+/// Where the next page comes from.
+enum Next {
+    /// From this cursor; `None` = there is none.
+    Idle(Option<Box<dyn Cursor>>),
+    /// It is on its way.
+    Waiting(PageReceiver),
+}
+
+/// What is left of a result.
+struct Rows {
+    columns: Arc<[ColumnMeta]>,
+    page_rows: usize,
+    count: u64,
+    started: Instant,
+    wrote_start: bool,
+    with_types: bool,
+    next: Next,
+    /// The page that is being written; `None` when its last row was.
+    page: Option<Page>,
+    next_row: usize,
+    guard: CancelOnDrop,
+}
+
+impl Rows {
+    /// Whether everything is written, the end included.
+    fn is_done(&self) -> bool {
+        self.page.is_none() && matches!(self.next, Next::Idle(None))
+    }
+
+    /// Writes rows of the page that is there until it is written or a piece is full, and the end behind the last page.
+    fn piece(&mut self) -> Result<Bytes, Failure> {
+        let mut out = Vec::with_capacity(4096);
+        if !self.wrote_start {
+            self.wrote_start = true;
+            answer::rows_start(&mut out, &self.columns, self.with_types);
+        }
+        let Some(page) = &self.page else { return Ok(out.into()) };
+        let readers = readers(page, &self.columns)?;
+        let rows = page.rows.num_rows();
+        while self.next_row < rows && out.len() < PIECE_BYTES {
+            out.extend_from_slice(if self.count > 0 { b",[" } else { b"[" });
+            for (at, reader) in readers.iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                answer::write_value(&mut out, &reader.get(self.next_row));
+            }
+            out.push(b']');
+            self.count += 1;
+            self.next_row += 1;
+        }
+        if self.next_row >= rows {
+            let is_last = page.last;
+            self.page = None;
+            self.next_row = 0;
+            if is_last {
+                self.next = Next::Idle(None);
+                self.guard.disarm();
+                answer::rows_end(&mut out, self.count, self.started);
+            }
+        }
+        Ok(out.into())
+    }
+
+    /// Has the next page there, if it can be had.
+    fn poll_page(&mut self, context: &mut Context<'_>) -> Poll<Result<(), SqlError>> {
+        let (cursor, page) = match &mut self.next {
+            Next::Waiting(receiver) => match ready!(Pin::new(receiver).poll(context)) {
+                Ok(answered) => answered,
+                Err(_) => return Poll::Ready(Err(run::page_gone())),
+            },
+            Next::Idle(cursor) => {
+                let Some(mut cursor) = cursor.take() else { return Poll::Ready(Ok(())) };
+                match cursor.page_now(self.page_rows) {
+                    Some(page) => (cursor, page),
+                    None => {
+                        self.next = Next::Waiting(run::ask_page(cursor, self.page_rows));
+                        return self.poll_page(context);
+                    }
+                }
+            }
+        };
+        let page = page?;
+        self.next = Next::Idle((!page.last).then_some(cursor));
+        self.page = Some(page);
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn readers<'p>(page: &'p Page, columns: &[ColumnMeta]) -> Result<Vec<ColumnReader<'p>>, Failure> {
+    let arrays = page.rows.columns();
+    let reader = |(array, column): (&'p arrow_array::ArrayRef, &ColumnMeta)| {
+        ColumnReader::new(array.as_ref(), &column.field_type).ok_or_else(|| {
+            let found = array.data_type();
+            Failure::unhandled(format!("column {:?} of type {} came as {found}", column.name, column.field_type))
+        })
+    };
+    if arrays.len() != columns.len() {
+        return Err(Failure::unhandled(format!("{} columns came, expected {}", arrays.len(), columns.len())));
+    }
+    arrays.iter().zip(columns).map(reader).collect()
+}
+
+/// The body of an answer that is written while it is read.
+struct RowsBody {
+    first: Option<Bytes>,
+    rows: Rows,
+}
+
+impl HttpBody for RowsBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        let rows = &mut self.rows;
+        loop {
+            if rows.is_done() {
+                return Poll::Ready(None);
+            }
+            let piece = match &rows.page {
+                Some(_) => rows.piece(),
+                None => match ready!(rows.poll_page(context)) {
+                    Ok(()) => continue,
+                    Err(error) => Err(error.into()),
+                },
+            };
+            return match piece {
+                // A page without rows has nothing to send.
+                Ok(piece) if piece.is_empty() => continue,
+                Ok(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
+                Err(failure) => {
+                    let message = failure.message();
+                    tracing::info!("answer broken off after {} rows: {message}", rows.count);
+                    Poll::Ready(Some(Err(io::Error::other(message))))
+                }
+            };
+        }
+    }
+}
+
+/// An error without a place to tell it.
+impl From<tokio::sync::oneshot::error::RecvError> for Failure {
+    fn from(_: tokio::sync::oneshot::error::RecvError) -> Failure {
+        SqlError::new(SqlErrorCode::ConnectionProblem, "the statement's answer is lost").into()
+    }
+}

@@ -1,0 +1,101 @@
+//! Statements and cursors as futures: what the engine replies by callbacks is awaited, and given up if nobody awaits it any more.
+
+use std::sync::Arc;
+
+use filbert_grid::query::{
+    Cursor, Description, Page, QueryEngine, RowWriter, Running, SqlError, SqlErrorCode, Statement, StatementResult,
+    WriteMode,
+};
+use tokio::sync::oneshot;
+
+/// Cancels a statement when it is dropped, unless the statement was done before.
+pub(crate) struct CancelOnDrop(Option<Running>);
+
+impl CancelOnDrop {
+    pub(crate) fn new(running: Option<Running>) -> CancelOnDrop {
+        CancelOnDrop(running)
+    }
+
+    /// The statement needs no cancelling any more.
+    pub(crate) fn disarm(&mut self) -> Option<Running> {
+        self.0.take()
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let Some(running) = self.0.take() {
+            running.cancel();
+        }
+    }
+}
+
+/// What a statement answers if whoever was to answer it is gone.
+fn gone() -> SqlError {
+    SqlError::new(SqlErrorCode::ConnectionProblem, "this member is shutting down and does not finish the statement")
+}
+
+/// Runs a statement, in place if it is short. Cancel safety: dropping the future ends the statement.
+pub(crate) async fn run(
+    engine: &Arc<dyn QueryEngine>,
+    statement: &Statement<'_>,
+) -> Result<(StatementResult, Option<Running>), SqlError> {
+    if let Some(result) = engine.execute_short(statement) {
+        return Ok((result?, None));
+    }
+    let (sender, receiver) = oneshot::channel();
+    // If nobody waits any more, the result is dropped, which ends it.
+    let reply = Box::new(move |result| _ = sender.send(result));
+    let mut guard = CancelOnDrop::new(Some(engine.execute(statement, reply)));
+    let result = receiver.await.unwrap_or_else(|_| Err(gone()));
+    let running = guard.disarm();
+    Ok((result?, running))
+}
+
+/// Tells what a statement is.
+pub(crate) async fn describe(
+    engine: &Arc<dyn QueryEngine>,
+    statement: &Statement<'_>,
+) -> Result<Arc<Description>, SqlError> {
+    let (sender, receiver) = oneshot::channel();
+    engine.describe(statement, &[], Box::new(move |description| _ = sender.send(description)));
+    receiver.await.unwrap_or_else(|_| Err(gone()))
+}
+
+/// Makes a statement ready to take rows.
+pub(crate) async fn row_writer(
+    engine: &Arc<dyn QueryEngine>,
+    statement: &Statement<'_>,
+) -> Result<Box<dyn RowWriter>, SqlError> {
+    let (sender, receiver) = oneshot::channel();
+    engine.row_writer(statement, WriteMode::Each, Box::new(move |writer| _ = sender.send(writer)));
+    receiver.await.unwrap_or_else(|_| Err(gone()))
+}
+
+/// Runs something on the engine's threads, and waits for what it makes.
+pub(crate) async fn later<T: Send + 'static>(
+    engine: &Arc<dyn QueryEngine>,
+    job: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
+) -> Result<T, SqlError> {
+    let (sender, receiver) = oneshot::channel();
+    engine.run_later(Box::new(move || {
+        let made = job(&|| sender.is_closed());
+        let _ = sender.send(made);
+    }));
+    receiver.await.map_err(|_| gone())
+}
+
+/// A page that is on its way, with the cursor.
+pub(crate) type PageReceiver = oneshot::Receiver<(Box<dyn Cursor>, Result<Page, SqlError>)>;
+
+/// Asks for the next page.
+pub(crate) fn ask_page(cursor: Box<dyn Cursor>, rows_max: usize) -> PageReceiver {
+    let (sender, receiver) = oneshot::channel();
+    cursor.page(rows_max, Box::new(move |cursor, page| _ = sender.send((cursor, page))));
+    receiver
+}
+
+/// The error of a page that never comes.
+pub(crate) fn page_gone() -> SqlError {
+    gone()
+}
