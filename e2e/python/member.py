@@ -12,6 +12,7 @@ import time
 SHARED = pathlib.Path(__file__).resolve().parent.parent / "shared"
 REAL_HAZELCAST = os.environ.get("FILBERT_E2E_TARGET") == "hazelcast"
 _READY = re.compile(r"^ready: .*127\.0\.0\.1:(\d+)")
+_SERVES = re.compile(r"^serves: (HTTP|PostgreSQL) on 127\.0\.0\.1:(\d+)")
 
 
 def _command():
@@ -24,14 +25,16 @@ def _command():
 class Member:
     """A running member; `stop` ends it, and so does leaving the `with` block."""
 
-    def __init__(self, port=0, config=SHARED / "member.yaml"):
-        arguments = ["--listen", f"127.0.0.1:{port}", "--config", str(config)]
+    def __init__(self, port=0, config=SHARED / "member.yaml", arguments=()):
+        arguments = ["--listen", f"127.0.0.1:{port}", "--config", str(config), *arguments]
         self._process = subprocess.Popen(
             _command() + arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         self._lines = []
         self._ready = threading.Event()
         self.port = None
+        self.http_port = None
+        self.postgres_port = None
         threading.Thread(target=self._read_output, daemon=True).start()
         self._ready.wait(60)
         if self.port is None:
@@ -41,6 +44,11 @@ class Member:
     def _read_output(self):
         for line in self._process.stdout:
             self._lines.append(line)
+            serves = _SERVES.search(line)
+            if serves and serves.group(1) == "HTTP":
+                self.http_port = int(serves.group(2))
+            elif serves:
+                self.postgres_port = int(serves.group(2))
             found = _READY.search(line)
             if found and self.port is None:
                 self.port = int(found.group(1))
