@@ -47,5 +47,11 @@ mod shared;
 mod sql;
 mod user;
 
+/// Parses a body of `POST /_sql` without running it, and counts the values in it. For fuzzing and for measuring.
+#[doc(hidden)]
+pub fn count_values(body: &[u8]) -> usize {
+    sql::count_values(body)
+}
+
 pub use config::{HttpConfig, HttpUser};
 pub use door::{HttpDoor, HttpDoorError, HttpDoorStatistics, HttpMonitor};

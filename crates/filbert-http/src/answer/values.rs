@@ -2,8 +2,6 @@
 
 use std::io::Write;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use chrono::{NaiveDate, Timelike};
 use filbert_data::{Interval, Value};
 use serde::de::IgnoredAny;
@@ -47,7 +45,8 @@ pub(crate) fn write_value(out: &mut Vec<u8>, value: &Value<'_>) {
             }
             out.push(b']');
         }
-        Value::Bytes(bytes) => write_text(out, &STANDARD.encode(bytes)),
+        // As they are read, too: hexadecimal after `\x`.
+        Value::Bytes(_) => display_text(out, value),
         Value::Interval(interval) => write_text(out, &interval_text(interval)),
         Value::Object(_) => display_text(out, value),
     }
@@ -144,7 +143,7 @@ mod tests {
         check(Value::Json(Cow::Borrowed(r#"{"a": [1, 2]}"#)), r#"{"a": [1, 2]}"#);
         check(Value::Json(Cow::Borrowed(r#"{"a": "#)), r#""{\"a\": ""#);
         check(Value::Array(vec![Value::Null, Value::Boolean(true), Value::Array(vec![])]), "[null,true,[]]");
-        check(Value::Bytes(Cow::Borrowed(&[0, 255])), "\"AP8=\"");
+        check(Value::Bytes(Cow::Borrowed(&[0, 255])), r#""\\x00ff""#);
         check(Value::Interval("P1Y2M3DT4H5M6.5S".parse().unwrap()), "\"1 year 2 mons 3 days 04:05:06.5\"");
         check(Value::Interval("-00:00:00.25".parse().unwrap()), "\"-00:00:00.25\"");
     }

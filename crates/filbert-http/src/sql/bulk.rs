@@ -1,22 +1,181 @@
-//! One statement for many rows of values.
+//! One statement for many rows of values. Rows of an INSERT are parsed on an engine's thread and written there in batches; other
+//! statements run once for each row.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::response::Response;
-use filbert_grid::query::{QueryEngine, Session};
+use filbert_data::{FieldType, Value};
+use filbert_grid::ErrorKind;
+use filbert_grid::query::{
+    Command, ExpectedResult, QueryEngine, RowWriter, Session, SqlError, SqlErrorCode, Statement, StatementResult,
+};
 
+use super::bulk_rows::{self, Shape};
+use super::{fit, json, run};
+use crate::answer;
 use crate::body::Received;
-use crate::failure::Failure;
+use crate::failure::{Failure, data_error};
 use crate::shared::Shared;
 
+/// Statements that run in place before others get the thread.
+const IN_PLACE_MAX: usize = 32;
+
+/// Answers a request with `bulk_args`.
 pub(crate) async fn answer(
-    _shared: &Arc<Shared>,
-    _engine: &Arc<dyn QueryEngine>,
-    _session: &Arc<Session>,
-    _text: String,
-    _received: Received,
-    _started: Instant,
+    shared: &Arc<Shared>,
+    engine: &Arc<dyn QueryEngine>,
+    session: &Arc<Session>,
+    text: String,
+    received: Received,
+    started: Instant,
 ) -> Result<Response, Failure> {
-    Err(Failure::unsupported("bulk_args"))
+    let statement = Statement {
+        text: &text,
+        parameters: &[],
+        session: Some(session),
+        timeout_ms: None,
+        expected: ExpectedResult::UpdateCount,
+    };
+    let mut results = Results { rows: Vec::new(), errors: 0, errors_max: shared.config.bulk_errors_max };
+    let description = run::describe(engine, &statement).await?;
+    let results = match description.command {
+        Command::Insert => match run::row_writer(engine, &statement).await {
+            Ok(writer) => {
+                run::later(engine, move |is_given_up| insert(writer, &received, results, is_given_up)).await??
+            }
+            // Not a list of values, such as INSERT .. SELECT: it runs as any other statement.
+            Err(error) if error.kind == ErrorKind::UnsupportedOperation => {
+                each(engine, &statement, &received.bytes, &mut results).await?;
+                results
+            }
+            Err(error) => return Err(error.into()),
+        },
+        Command::Update | Command::Delete => {
+            each(engine, &statement, &received.bytes, &mut results).await?;
+            results
+        }
+        _ => {
+            let text = "bulk_args can be used with INSERT, UPDATE and DELETE, expected args for this statement";
+            return Err(Failure::unsupported(text));
+        }
+    };
+    Ok(json(answer::bulk_results(&results.rows, started)))
+}
+
+/// What became of the rows.
+struct Results {
+    rows: Vec<Result<u64, Option<Box<Failure>>>>,
+    errors: usize,
+    errors_max: usize,
+}
+
+impl Results {
+    fn push(&mut self, result: Result<u64, SqlError>) {
+        let result = result.map_err(|error| {
+            self.errors += 1;
+            (self.errors <= self.errors_max).then(|| Box::new(Failure::from(error)))
+        });
+        self.rows.push(result);
+    }
+
+    /// The error of a row that is not as the statement needs it.
+    fn push_misshapen(&mut self, shape: Shape, width: usize) {
+        let number = self.rows.len() + 1;
+        self.push(Err(data_error(match shape {
+            Shape::Length(found) => format!("row {number} of bulk_args has {found} values, expected {width}"),
+            _ => format!("row {number} of bulk_args is no list, expected a list of {width} values"),
+        })));
+    }
+}
+
+fn insert(
+    mut writer: Box<dyn RowWriter>,
+    received: &Received,
+    mut results: Results,
+    is_given_up: &dyn Fn() -> bool,
+) -> Result<Results, Failure> {
+    let columns = writer.columns().clone();
+    let width = columns.len();
+    let unclear: Vec<(usize, &FieldType)> = columns
+        .iter()
+        .enumerate()
+        .filter_map(|(at, column)| fit::may_need(&column.field_type).then_some((at, &column.field_type)))
+        .collect();
+    let mut outcomes = Vec::new();
+    bulk_rows::parse(&received.bytes, width, &mut |values, shapes| {
+        if is_given_up() {
+            // Nobody would hear what became of these rows.
+            return;
+        }
+        if !unclear.is_empty() {
+            for row in values.chunks_mut(width.max(1)) {
+                fit_row(row, &unclear);
+            }
+        }
+        outcomes.clear();
+        writer.write(values, &mut |outcome| outcomes.push(outcome));
+        let mut outcomes = outcomes.drain(..);
+        for shape in shapes {
+            match shape {
+                Shape::Fits => results.push(outcomes.next().unwrap_or_else(|| Err(lost()))),
+                shape => results.push_misshapen(*shape, width),
+            }
+        }
+    })?;
+    writer.finish()?;
+    Ok(results)
+}
+
+fn fit_row(row: &mut [Value<'_>], unclear: &[(usize, &FieldType)]) {
+    for (at, field_type) in unclear {
+        if let Some(value) = row.get_mut(*at)
+            && let Some(fitted) = fit::fit(value, field_type)
+        {
+            *value = fitted;
+        }
+    }
+}
+
+fn lost() -> SqlError {
+    SqlError {
+        kind: ErrorKind::Internal,
+        ..SqlError::new(SqlErrorCode::Generic, "nothing is known of what became of the row")
+    }
+}
+
+/// Runs a statement once for each row.
+async fn each(
+    engine: &Arc<dyn QueryEngine>,
+    statement: &Statement<'_>,
+    body: &[u8],
+    results: &mut Results,
+) -> Result<(), Failure> {
+    for (at, row) in bulk_rows::raw(body)?.into_iter().enumerate() {
+        if at % IN_PLACE_MAX == IN_PLACE_MAX - 1 {
+            tokio::task::yield_now().await;
+        }
+        let number = at + 1;
+        let values = match bulk_rows::values(row) {
+            Ok(Some(values)) => values,
+            Ok(None) => {
+                results
+                    .push(Err(data_error(format!("row {number} of bulk_args is no list, expected a list of values"))));
+                continue;
+            }
+            Err(error) => {
+                results.push(Err(data_error(format!("row {number} of bulk_args cannot be read: {error}"))));
+                continue;
+            }
+        };
+        let statement = Statement { parameters: &values, ..statement.clone() };
+        results.push(match run::run(engine, &statement).await {
+            Ok((StatementResult::Count(count), _)) => Ok(count),
+            Ok((StatementResult::Rows(_), _)) => {
+                Err(data_error("the statement has rows, expected one that changes something"))
+            }
+            Err(error) => Err(error),
+        });
+    }
+    Ok(())
 }

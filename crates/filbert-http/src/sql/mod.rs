@@ -1,6 +1,8 @@
 //! `POST /_sql`: one statement, or one for each row of values.
 
 mod bulk;
+mod bulk_rows;
+mod fit;
 mod request;
 mod rows;
 mod run;
@@ -122,6 +124,23 @@ async fn answer(
 /// An answer that is there as a whole.
 fn json(body: impl Into<Bytes>) -> Response {
     ([(CONTENT_TYPE, "application/json")], body.into()).into_response()
+}
+
+/// Parses a body as a request would be, without running it, and counts the values in it; 0 if it cannot be parsed.
+pub(crate) fn count_values(body: &[u8]) -> usize {
+    match request::parse(body) {
+        Ok(Request::Single { args, .. }) => args.len(),
+        Ok(Request::Bulk { .. }) => {
+            // As wide as the first row.
+            let width = bulk_rows::width(body);
+            let mut count = 0;
+            match bulk_rows::parse(body, width, &mut |values, _| count += values.len()) {
+                Ok(()) => count,
+                Err(_) => 0,
+            }
+        }
+        Err(_) => 0,
+    }
 }
 
 #[cfg(test)]
