@@ -28,17 +28,13 @@ struct Asset {
 
 macro_rules! asset {
     ($name:literal, $content_type:expr) => {
-        Asset {
-            name: $name,
-            content_type: $content_type,
-            bytes: include_bytes!(concat!("../../assets/", $name)),
-        }
+        Asset { name: $name, content_type: $content_type, bytes: include_bytes!(concat!("../../assets/", $name)) }
     };
 }
 
 static PAGE: Asset = asset!("console.html", "text/html; charset=utf-8");
 
-static ASSETS: [Asset; 19] = [
+static ASSETS: [Asset; 20] = [
     asset!("icon.svg", "image/svg+xml"),
     asset!("base.css", STYLE),
     asset!("views.css", STYLE),
@@ -57,6 +53,7 @@ static ASSETS: [Asset; 19] = [
     asset!("slow.js", SCRIPT),
     asset!("sql.js", SCRIPT),
     asset!("status.js", SCRIPT),
+    asset!("theme.js", SCRIPT),
     asset!("tokens.js", SCRIPT),
 ];
 
@@ -66,9 +63,9 @@ static TAGS: LazyLock<Vec<String>> =
 
 /// FNV-1a, 64 bits: files of different versions differ in it, and nobody gains by making two that do not.
 fn tag_of(bytes: &[u8]) -> String {
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));
     format!("\"{hash:016x}\"")
 }
 

@@ -39,7 +39,8 @@ fn cpu_ms() -> Option<u64> {
 
 /// Bytes of memory of the machine, or of the container if it has fewer.
 pub(super) fn memory_bytes() -> Option<u64> {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| line_of(&text, "MemTotal:")).map(|kb| kb * 1024);
+    let machine =
+        fs::read_to_string("/proc/meminfo").ok().and_then(|text| line_of(&text, "MemTotal:")).map(|kb| kb * 1024);
     let container = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
     machine.into_iter().chain(container).min()
 }

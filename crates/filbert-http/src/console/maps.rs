@@ -167,13 +167,17 @@ fn settings(map: &Map) -> Vec<Setting> {
             config.eviction.max_size_policy.name()
         ),
     };
-    let journal = config.event_journal.map_or_else(|| "none".to_owned(), |journal| format!("{} events", journal.capacity));
+    let journal =
+        config.event_journal.map_or_else(|| "none".to_owned(), |journal| format!("{} events", journal.capacity));
     vec![
         Setting { name: "In-memory format", value: config.in_memory_format.name().to_owned() },
         Setting { name: "Expires", value: seconds(config.ttl_seconds) },
         Setting { name: "Expires when idle", value: seconds(config.max_idle_seconds) },
         Setting { name: "Evicts", value: eviction },
         Setting { name: "Event journal", value: journal },
-        Setting { name: "Backups", value: format!("{} + {} asynchronous", config.backup_count, config.async_backup_count) },
+        Setting {
+            name: "Backups",
+            value: format!("{} + {} asynchronous", config.backup_count, config.async_backup_count),
+        },
     ]
 }

@@ -14,8 +14,8 @@ mod assets;
 mod latency;
 mod machine;
 mod maps;
-mod samples;
 mod sampler;
+mod samples;
 mod sources;
 mod status;
 mod warnings;
@@ -78,7 +78,8 @@ struct Named {
 
 /// Looks at every partition, so it runs beside the network tasks.
 async fn map(State(console): State<Arc<Console>>, Query(query): Query<Named>) -> Response {
-    let details = tokio::task::spawn_blocking(move || maps::details(&console.grid, &query.name).ok_or(query.name)).await;
+    let details =
+        tokio::task::spawn_blocking(move || maps::details(&console.grid, &query.name).ok_or(query.name)).await;
     match details {
         Ok(Ok(details)) => json(&details),
         Ok(Err(name)) => problem(StatusCode::NOT_FOUND, format!("there is no map {name:?}")),

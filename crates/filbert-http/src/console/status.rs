@@ -6,8 +6,8 @@ use filbert_grid::{ClientView, Grid};
 use serde::{Serialize, Serializer};
 
 use super::maps::MapFigures;
-use super::samples::Sample;
 use super::sampler::{INTERVAL, Sampler};
+use super::samples::Sample;
 use super::sources::{DoorFigures, Sources, Warning};
 use super::{machine, warnings};
 

@@ -37,7 +37,12 @@ async fn the_page_names_only_files_that_are_there() {
             }
         }
     }
-    assert_eq!(seen.len(), assets::names().count(), "files that nothing names: {:?}", assets::names().collect::<Vec<_>>());
+    assert_eq!(
+        seen.len(),
+        assets::names().count(),
+        "files that nothing names: {:?}",
+        assets::names().collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test]

@@ -71,7 +71,11 @@ fn of_registries(grid: &Grid, statistics: &GridStatistics) -> Vec<Warning> {
     };
     let tell = |(what, setting, count, max): (&str, &str, usize, usize)| {
         let title = format!("{count} of {max} {what}");
-        warning(WarningLevel::Warning, &title, &format!("Beyond the limit they are refused. It is the setting `{setting}`."))
+        warning(
+            WarningLevel::Warning,
+            &title,
+            &format!("Beyond the limit they are refused. It is the setting `{setting}`."),
+        )
     };
     counts.into_iter().filter(near).map(tell).collect()
 }
