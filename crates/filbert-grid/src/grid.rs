@@ -18,6 +18,7 @@ use crate::eviction;
 use crate::invalidation::{Invalidation, InvalidationMetadata};
 use crate::map::Map;
 use crate::map_core::MapCore;
+use crate::metrics::{Metered, Metrics};
 use crate::objects::{MAP_SERVICE, Objects};
 use crate::query::QueryEngine;
 use crate::random::{SplitMix, UuidSource};
@@ -45,6 +46,7 @@ pub struct Grid {
     objects: Objects,
     schemas: Arc<Schemas>,
     queries: OnceLock<Arc<dyn QueryEngine>>,
+    metrics: Arc<Metrics>,
 }
 
 impl fmt::Debug for Grid {
@@ -91,7 +93,8 @@ impl Grid {
             on_due: RwLock::new(None),
             config,
         });
-        Ok(Arc::new(Grid { shared, cluster_id, objects, schemas, queries: OnceLock::new() }))
+        let (queries, metrics) = Default::default();
+        Ok(Arc::new(Grid { shared, cluster_id, objects, schemas, queries, metrics }))
     }
 
     /// The name that clients must know.
@@ -143,7 +146,13 @@ impl Grid {
 
     /// Brings the engine that answers queries. The first one stays; whether this was it.
     pub fn serve_queries(&self, engine: Arc<dyn QueryEngine>) -> bool {
-        self.queries.set(engine).is_ok()
+        self.queries.set(Arc::new(Metered::new(engine, self.metrics.clone()))).is_ok()
+    }
+
+    /// What the member counts beside its maps' own figures.
+    #[inline]
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
     }
 
     /// Connected clients.

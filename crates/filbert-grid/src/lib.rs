@@ -48,6 +48,7 @@ mod statistics;
 mod tap;
 mod waiters;
 
+pub mod metrics;
 pub mod query;
 
 pub use clients::{ClientConnection, ClientInfo, ClientView, Clients, ConnectionId};

@@ -16,6 +16,7 @@
 
 mod describe;
 mod error;
+mod figures;
 mod map_query;
 mod reader;
 mod session;
@@ -24,6 +25,7 @@ mod write;
 
 pub use describe::{Command, CopyFormat, CopyKind, DescribeReply, Description};
 pub use error::{SqlError, SqlErrorCode};
+pub use figures::EngineFigures;
 pub use map_query::{Answer, EntryFilter, EntryProjection, MapQuery, PageEnd, Paging, PreparedQuery};
 pub use reader::ColumnReader;
 pub use session::{Dialect, Session, TransactionState};
@@ -39,7 +41,8 @@ use filbert_data::FieldType;
 
 use crate::{GridError, Map};
 
-/// Answers SQL statements and the map API's queries.
+/// Answers SQL statements and the map API's queries. What [`Grid::queries`](crate::Grid::queries) gives counts and times statements
+/// on their way to the engine that was brought: a method that is added here is passed on in `metrics/statements.rs`.
 pub trait QueryEngine: Send + Sync {
     /// Runs a statement at once, in the caller's thread, if its plan is known and takes microseconds; `None` if it must
     /// be given to [`QueryEngine::execute`].
@@ -87,4 +90,9 @@ pub trait QueryEngine: Send + Sync {
 
     /// Runs something long on the engine's threads, so that it does not hold up a network task.
     fn run_later(&self, job: Box<dyn FnOnce() + Send>);
+
+    /// Figures of the engine, as far as it counts.
+    fn figures(&self) -> EngineFigures {
+        EngineFigures::default()
+    }
 }
