@@ -1,0 +1,108 @@
+//! The door's settings: address, users, TLS and limits, each with a default, a unit and a reason.
+
+use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
+
+/// How the door behaves. All fields have defaults that suit a member with a few thousand clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresConfig {
+    /// The address to listen on; port 0 takes any free port. Default 127.0.0.1:5432: PostgreSQL's port, and nobody but this machine
+    /// until the operator says otherwise.
+    pub listen: SocketAddr,
+    /// Who may come in, by SCRAM-SHA-256. Default none: everybody may, under any name.
+    pub users: Vec<PostgresUser>,
+    /// The certificate for connections within TLS. Default none: clients that ask for TLS are told that there is none.
+    pub tls: Option<PostgresTls>,
+    /// Bytes of one message. Default 256 MiB: more than rows and parameters have in practice, and a member's memory should not
+    /// depend on one client's message.
+    pub message_bytes_max: usize,
+    /// Bytes of one message before authentication. Default 10,000, as in PostgreSQL.
+    pub unauthenticated_message_bytes_max: usize,
+    /// Bytes of rows that are made before they are written. Default 64 KiB: enough for one system call to be worth it, little beside
+    /// what the socket itself holds.
+    pub write_buffer_bytes: usize,
+    /// Bytes of requests that are read ahead while a statement runs. Default 1 MiB: a pipeline of some thousand small statements.
+    pub read_ahead_bytes_max: usize,
+    /// Connections at a time; more are turned away with SQLSTATE 53300. Default 10,000: a hundred times what PostgreSQL allows, as an
+    /// idle connection takes some kilobytes and no process.
+    pub connections_max: usize,
+    /// Prepared statements of one connection. Default 10,000: drivers keep some hundreds at most.
+    pub statements_max: usize,
+    /// Portals and cursors of one connection. Default 1,000: each may hold the state of a query.
+    pub portals_max: usize,
+    /// Bytes of texts and parameters that the prepared statements and portals of one connection keep. Default 64 MiB; one statement
+    /// alone may have more.
+    pub kept_bytes_max: usize,
+    /// Rows that are asked of a result at a time. Default 1,024: a page for one write, while the next one is not made before that
+    /// is over.
+    pub page_rows: usize,
+    /// Bytes of one row of a COPY. Default 64 MiB: a quote that is never closed must not collect all that follows.
+    pub copy_row_bytes_max: usize,
+    /// How long a connection may take to authenticate. Default 60 s, as in PostgreSQL.
+    pub authentication_timeout: Duration,
+    /// How long what runs may take to end, and a client to read its last replies, when the member stops. Default 5 s.
+    pub close_timeout: Duration,
+    /// The version of the program, which is told within `server_version`. Default empty.
+    pub program_version: String,
+}
+
+impl Default for PostgresConfig {
+    fn default() -> Self {
+        PostgresConfig {
+            listen: SocketAddr::from(([127, 0, 0, 1], 5432)),
+            users: Vec::new(),
+            tls: None,
+            message_bytes_max: 256 << 20,
+            unauthenticated_message_bytes_max: 10_000,
+            write_buffer_bytes: 64 << 10,
+            read_ahead_bytes_max: 1 << 20,
+            connections_max: 10_000,
+            statements_max: 10_000,
+            portals_max: 1_000,
+            kept_bytes_max: 64 << 20,
+            page_rows: 1_024,
+            copy_row_bytes_max: 64 << 20,
+            authentication_timeout: Duration::from_secs(60),
+            close_timeout: Duration::from_secs(5),
+            program_version: String::new(),
+        }
+    }
+}
+
+/// Somebody who may come in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresUser {
+    /// The name, as clients give it.
+    pub name: String,
+    /// What proves it.
+    pub secret: PostgresSecret,
+}
+
+/// What a client must know.
+#[derive(Clone, PartialEq, Eq)]
+pub enum PostgresSecret {
+    /// A password.
+    Password(String),
+    /// What `pg_authid.rolpassword` has for a password: `SCRAM-SHA-256$4096:salt$stored key:server key`, in base64.
+    Verifier(String),
+}
+
+/// Shows the kind and never the secret, which would otherwise end in a log.
+impl fmt::Debug for PostgresSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PostgresSecret::Password(_) => "Password",
+            PostgresSecret::Verifier(_) => "Verifier",
+        })
+    }
+}
+
+/// TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostgresTls {
+    /// A PEM file with the certificate, and those that vouch for it behind it.
+    pub certificate: PathBuf,
+    /// A PEM file with the certificate's private key.
+    pub key: PathBuf,
+    /// Whether connections without TLS are refused. Default, where a configuration does not say: no.
+    pub required: bool,
+}

@@ -1,0 +1,227 @@
+//! Running the protocol's own statements: prepared statements and cursors by name.
+
+use std::sync::Arc;
+
+use filbert_data::Value;
+use filbert_grid::query::{Command, TransactionState};
+
+use crate::{
+    error::{Outcome, PgError, sqlstate},
+    portals::{Kind, Portal, Progress},
+    rows::{Sink, describe_columns, readers},
+    run::Started,
+    session::Session,
+    statement::own::{Count, Inner, Own},
+    wire::Format,
+};
+
+impl Session {
+    /// Runs a statement of the protocol with the values of its parameters. Rows are described first if `describes`.
+    pub(crate) async fn run_own(
+        &mut self,
+        own: &Own,
+        values: &[Value<'static>],
+        formats: &[Format],
+        describes: bool,
+    ) -> Outcome {
+        let done = match own {
+            Own::Prepare { name, types, statement } => {
+                self.statements.check_free(name)?;
+                let oids: Vec<u32> = types.iter().map(|pg_type| pg_type.oid()).collect();
+                let prepared = self.understand_inner(&statement.text, &Inner { start: 0, ..statement.clone() }, &oids).await;
+                let before = u32::try_from(statement.start).unwrap_or_default();
+                self.statements.put(name, Arc::new(prepared.map_err(|failure| failure.moved_by(before))?))?;
+                "PREPARE"
+            }
+            Own::Execute { name, values: inner } => {
+                return Box::pin(self.run_prepared(name, inner, values, formats, describes)).await;
+            }
+            Own::Deallocate(Some(name)) => {
+                self.statements.get(name)?;
+                self.statements.remove(name);
+                "DEALLOCATE"
+            }
+            Own::Deallocate(None) => {
+                self.statements.clear();
+                "DEALLOCATE ALL"
+            }
+            Own::Declare { name, is_binary, hold, statement } => {
+                self.declare(name, *is_binary, *hold, statement, values).await?;
+                "DECLARE CURSOR"
+            }
+            Own::Fetch { name, count, is_move } => {
+                return self.fetch(name, *count, *is_move, formats, describes).await;
+            }
+            Own::Close(Some(name)) => {
+                self.portals.get(name)?;
+                self.portals.remove(name);
+                "CLOSE CURSOR"
+            }
+            Own::Close(None) => {
+                self.portals.clear();
+                "CLOSE CURSOR ALL"
+            }
+            Own::Discard { all, plans } => self.discard(*all, *plans)?,
+        };
+        self.link.out.command_complete(done);
+        Ok(())
+    }
+
+    fn discard(&mut self, all: bool, plans: bool) -> Result<&'static str, Box<PgError>> {
+        if !all {
+            // Plans are the engine's, which knows by itself when they no longer hold; there are neither sequences nor temporary tables.
+            return Ok(if plans { "DISCARD PLANS" } else { "DISCARD" });
+        }
+        if self.state.transaction() != TransactionState::Idle {
+            return Err(PgError::new("25001", "DISCARD ALL cannot run inside a transaction block"));
+        }
+        self.statements.clear();
+        self.portals.clear();
+        self.state.reset();
+        Ok("DISCARD ALL")
+    }
+
+    /// `EXECUTE`.
+    async fn run_prepared(
+        &mut self,
+        name: &str,
+        inner: &Inner,
+        values: &[Value<'static>],
+        formats: &[Format],
+        describes: bool,
+    ) -> Outcome {
+        let statement = self.statements.get(name)?.clone();
+        let Kind::Engine(command) = &statement.kind else {
+            let message = format!("prepared statement \"{name}\" is one of the protocol's own, which EXECUTE does not run");
+            return Err(PgError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).into());
+        };
+        let values = if inner.text.is_empty() { Vec::new() } else { self.evaluate(inner, values).await? };
+        if values.len() != statement.parameters.len() {
+            let message = format!(
+                "wrong number of parameters for prepared statement \"{name}\": expected {} but got {}",
+                statement.parameters.len(),
+                values.len()
+            );
+            return Err(PgError::new(sqlstate::SYNTAX_ERROR, message).into());
+        }
+        let before = self.state.transaction();
+        let count = match self.start(&statement.text, &values).await? {
+            Started::Count(count) => count,
+            Started::Rows(mut rows) => {
+                if describes {
+                    describe_columns(&rows.columns, formats, &mut self.link.out);
+                }
+                let mut sink = Sink::data(&rows.columns, formats);
+                self.send_rows(&mut rows, &mut sink, 0).await?;
+                rows.count
+            }
+        };
+        self.link.out.command_complete(&Session::end_tag(before, command, count));
+        Ok(())
+    }
+
+    /// The values of expressions, which are computed as a query without a table is.
+    async fn evaluate(&mut self, inner: &Inner, parameters: &[Value<'static>]) -> Outcome<Vec<Value<'static>>> {
+        let query = format!("SELECT {}", inner.text);
+        let Started::Rows(mut rows) = self.start(&query, parameters).await? else { return Ok(Vec::new()) };
+        let mut values = Vec::new();
+        if self.next_page(&mut rows, 1).await?
+            && let Some(page) = rows.page()
+        {
+            values = readers(page, &rows.columns)?.iter().map(|reader| reader.get(0).into_owned()).collect();
+        }
+        Ok(values)
+    }
+
+    /// `DECLARE`.
+    async fn declare(
+        &mut self,
+        name: &str,
+        is_binary: bool,
+        hold: bool,
+        statement: &Inner,
+        values: &[Value<'static>],
+    ) -> Outcome {
+        if !hold && self.state.transaction() == TransactionState::Idle {
+            let error = PgError::new(sqlstate::NO_TRANSACTION, "DECLARE CURSOR can only be used in transaction blocks");
+            return Err(error.with_hint("Begin a transaction, or declare the cursor WITH HOLD.").into());
+        }
+        if self.portals.get(name).is_ok() {
+            let message = format!("cursor \"{name}\" already exists");
+            return Err(PgError::new(sqlstate::DUPLICATE_CURSOR, message).into());
+        }
+        let before = u32::try_from(statement.start).unwrap_or_default();
+        let prepared = Box::pin(self.understand(&statement.text, &[])).await;
+        let prepared = prepared.map_err(|failure| failure.moved_by(before))?;
+        if !matches!(prepared.kind, Kind::Engine(Command::Select)) {
+            return Err(PgError::new(sqlstate::SYNTAX_ERROR, "a cursor needs a query, such as SELECT or VALUES").into());
+        }
+        let progress = match self.start(&statement.text, values).await? {
+            Started::Rows(rows) => Progress::Rows(rows),
+            Started::Count(_) => Progress::Done,
+        };
+        let formats = if is_binary { vec![Format::Binary] } else { Vec::new() };
+        let portal = Portal { statement: Arc::new(prepared), values: Vec::new(), formats, progress, hold };
+        Ok(self.portals.put(name, portal)?)
+    }
+
+    /// `FETCH` and `MOVE`.
+    async fn fetch(&mut self, name: &str, count: Count, is_move: bool, formats: &[Format], describes: bool) -> Outcome {
+        let mut portal = self.portals.take(name)?;
+        let result = self.fetch_from(&mut portal, count, is_move, formats, describes).await;
+        // A cursor that failed stays, and has no more rows.
+        self.portals.put(name, portal)?;
+        let shown = result?;
+        let command = if is_move { "MOVE" } else { "FETCH" };
+        self.link.out.command_complete(&format!("{command} {shown}"));
+        Ok(())
+    }
+
+    async fn fetch_from(
+        &mut self,
+        portal: &mut Portal,
+        count: Count,
+        is_move: bool,
+        formats: &[Format],
+        describes: bool,
+    ) -> Outcome<u64> {
+        if let Progress::New = portal.progress {
+            // A portal that `Bind` made may be fetched from, too.
+            if let Started::Rows(rows) = self.start(&portal.statement.text, &portal.values).await? {
+                portal.progress = Progress::Rows(rows);
+            }
+        }
+        // A cursor's own format counts where the client says none.
+        let formats = if portal.formats.is_empty() { formats } else { &portal.formats };
+        let columns = portal.statement.columns.clone().unwrap_or_default();
+        if describes && !is_move {
+            describe_columns(&columns, formats, &mut self.link.out);
+        }
+        let Progress::Rows(mut rows) = std::mem::replace(&mut portal.progress, Progress::Done) else { return Ok(0) };
+        let mut sink = if is_move { Sink::Nowhere } else { Sink::data(&rows.columns, formats) };
+        let (passed, shown) = match count {
+            Count::Next(count) => (0, Some(count)),
+            Count::All => (0, None),
+            Count::Relative(0) | Count::Absolute(0) => (0, Some(0)),
+            Count::Relative(count) => (count - 1, Some(1)),
+            Count::Absolute(row) if row > rows.count => (row - rows.count - 1, Some(1)),
+            Count::Absolute(_) => {
+                portal.progress = Progress::Rows(rows);
+                return Err(PgError::new(sqlstate::NOT_IN_STATE, "cursor can only scan forward").into());
+            }
+        };
+        let mut has_more = true;
+        if passed > 0 {
+            has_more = self.send_rows(&mut rows, &mut Sink::Nowhere, passed).await?;
+        }
+        let before = rows.count;
+        if has_more && shown != Some(0) {
+            has_more = self.send_rows(&mut rows, &mut sink, shown.unwrap_or_default()).await?;
+        }
+        let count = rows.count - before;
+        if has_more {
+            portal.progress = Progress::Rows(rows);
+        }
+        Ok(count)
+    }
+}

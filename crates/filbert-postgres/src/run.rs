@@ -1,0 +1,143 @@
+//! Running one statement, whichever protocol it came by.
+
+use std::{borrow::Cow, sync::Arc};
+
+use filbert_data::{FieldType, Value};
+use filbert_grid::query::{
+    Command, Description, ExpectedResult, Statement, StatementResult, TransactionState,
+};
+use tokio::sync::oneshot;
+
+use crate::{
+    error::{Outcome, PgError, sqlstate},
+    rows::Rows,
+    session::Session,
+    statement::lexer,
+};
+
+/// What a statement gave.
+pub(crate) enum Started {
+    Count(u64),
+    Rows(Rows),
+}
+
+/// What `CommandComplete` says of a statement that changed or showed `count` rows.
+pub(crate) fn tag(command: &Command, count: u64) -> Cow<'static, str> {
+    match command {
+        Command::Empty => Cow::Borrowed(""),
+        Command::Select => Cow::Owned(format!("SELECT {count}")),
+        Command::Insert => Cow::Owned(format!("INSERT 0 {count}")),
+        Command::Update => Cow::Owned(format!("UPDATE {count}")),
+        Command::Delete => Cow::Owned(format!("DELETE {count}")),
+        Command::CopyIn(_) | Command::CopyOut(_) => Cow::Owned(format!("COPY {count}")),
+        Command::Other(words) => Cow::Borrowed(words),
+    }
+}
+
+/// The command that a statement's first word tells, where that is enough.
+pub(crate) fn command_of_word(word: &str, has_rows: bool) -> Option<Command> {
+    match word {
+        "select" | "values" | "table" | "with" if has_rows => Some(Command::Select),
+        "insert" => Some(Command::Insert),
+        "update" => Some(Command::Update),
+        "delete" => Some(Command::Delete),
+        _ => None,
+    }
+}
+
+impl Session {
+    /// A statement as the engine takes it.
+    fn statement<'s>(&'s self, text: &'s str, parameters: &'s [Value<'s>]) -> Statement<'s> {
+        Statement { text, parameters, session: Some(&self.state), timeout_ms: None, expected: ExpectedResult::Any }
+    }
+
+    /// Refuses statements in a transaction that failed, but for those that may end it.
+    ///
+    /// # Errors
+    /// SQLSTATE 25P02.
+    pub(crate) fn check_transaction(&self, text: &str) -> Result<(), Box<PgError>> {
+        if self.state.transaction() != TransactionState::Failed {
+            return Ok(());
+        }
+        match lexer::first_word(text).as_str() {
+            "rollback" | "abort" | "commit" | "end" => Ok(()),
+            _ => {
+                let message = "current transaction is aborted, commands ignored until end of transaction block";
+                Err(PgError::new(sqlstate::FAILED_TRANSACTION, message))
+            }
+        }
+    }
+
+    /// What the end of a statement is told as. The end of a transaction that failed takes nothing over.
+    pub(crate) fn end_tag(before: TransactionState, command: &Command, count: u64) -> Cow<'static, str> {
+        match command {
+            Command::Other("COMMIT") if before == TransactionState::Failed => Cow::Borrowed("ROLLBACK"),
+            command => tag(command, count),
+        }
+    }
+
+    /// Runs a statement at once, if it is a short one.
+    pub(crate) fn start_short(&self, text: &str, parameters: &[Value<'_>]) -> Outcome<Option<Started>> {
+        let result = self.engine()?.execute_short(&self.statement(text, parameters));
+        Ok(match result.transpose()? {
+            None => None,
+            Some(StatementResult::Count(count)) => Some(Started::Count(count)),
+            Some(StatementResult::Rows(cursor)) => Some(Started::Rows(Rows::new(cursor, None))),
+        })
+    }
+
+    /// Runs a statement on the engine's threads.
+    pub(crate) async fn start_long(&mut self, text: &str, parameters: &[Value<'_>]) -> Outcome<Started> {
+        let engine = self.engine()?;
+        let (sender, receiver) = oneshot::channel();
+        // Nobody waits any more if the client is gone; a cursor ends by being dropped.
+        let reply = Box::new(move |result| drop(sender.send(result)));
+        let running = engine.execute(&self.statement(text, parameters), reply);
+        self.slot().set_running(running.clone());
+        let result = self.wait(receiver).await;
+        if result.is_err() {
+            running.cancel();
+        }
+        Ok(match result?? {
+            StatementResult::Count(count) => Started::Count(count),
+            StatementResult::Rows(cursor) => Started::Rows(Rows::new(cursor, Some(running))),
+        })
+    }
+
+    /// Runs a statement.
+    pub(crate) async fn start(&mut self, text: &str, parameters: &[Value<'_>]) -> Outcome<Started> {
+        match self.start_short(text, parameters)? {
+            Some(started) => Ok(started),
+            None => self.start_long(text, parameters).await,
+        }
+    }
+
+    /// Has the engine tell what a statement is.
+    pub(crate) async fn describe_text(&mut self, text: &str, types: &[Option<FieldType>]) -> Outcome<Arc<Description>> {
+        let engine = self.engine()?;
+        let (sender, receiver) = oneshot::channel();
+        let reply = Box::new(move |result| drop(sender.send(result)));
+        engine.describe(&self.statement(text, &[]), types, reply);
+        Ok(self.wait(receiver).await??)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_those_of_postgresql() {
+        for (command, expected) in [
+            (Command::Select, "SELECT 3"),
+            (Command::Insert, "INSERT 0 3"),
+            (Command::Delete, "DELETE 3"),
+            (Command::Other("CREATE TABLE"), "CREATE TABLE"),
+        ] {
+            assert_eq!(tag(&command, 3), expected);
+        }
+        let end = Command::Other("COMMIT");
+        assert_eq!(Session::end_tag(TransactionState::Failed, &end, 0), "ROLLBACK");
+        assert_eq!(Session::end_tag(TransactionState::Open, &end, 0), "COMMIT");
+    }
+}

@@ -1,0 +1,185 @@
+//! A session: what it keeps, and which message goes where.
+//!
+//! Messages are handled one by one, in their order. While a statement runs on the engine's threads the session's task waits for it, and
+//! reads ahead a little, so that it sees when the client goes.
+
+use std::{sync::Arc, time::Duration};
+
+use filbert_grid::query::{self, Dialect, QueryEngine, TransactionState};
+use tokio::sync::{oneshot, watch};
+
+use crate::{
+    connection::{Ending, Opened, shutting_down},
+    door::Shared,
+    error::{Failure, Outcome, PgError, sqlstate},
+    link::{Frame, Link},
+    portals::{Portals, Statements},
+    registry::{Place, Slot},
+    settings::Reported,
+    wire::{Frontend, TransactionStatus},
+};
+
+/// One client's session.
+pub(crate) struct Session {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) link: Link,
+    /// What the engine knows of it.
+    pub(crate) state: Arc<query::Session>,
+    pub(crate) statements: Statements,
+    pub(crate) portals: Portals,
+    reported: Reported,
+    place: Place,
+    /// An error in the extended protocol: what comes is not looked at until `Sync`.
+    is_skipping: bool,
+}
+
+impl Session {
+    pub(crate) fn new(shared: Arc<Shared>, mut link: Link, opened: Opened) -> Session {
+        let Opened { opening, place } = opened;
+        let state = Arc::new(query::Session::new(Dialect::Postgres, opening.user.as_str()));
+        opening.apply(&state);
+        link.out.ready(TransactionStatus::Idle);
+        let config = &shared.config;
+        let statements = Statements::new(config.statements_max, config.kept_bytes_max);
+        let portals = Portals::new(config.portals_max, config.kept_bytes_max);
+        let reported = Reported::new(&state);
+        Session { link, state, statements, portals, reported, place, is_skipping: false, shared }
+    }
+
+    pub(crate) fn slot(&self) -> &Slot {
+        &self.place.slot
+    }
+
+    /// The engine, or that there is none.
+    pub(crate) fn engine(&self) -> Result<Arc<dyn QueryEngine>, Box<PgError>> {
+        let none = || PgError::new(sqlstate::FEATURE_NOT_SUPPORTED, "queries are not switched on in this server");
+        self.shared.grid.queries().cloned().ok_or_else(none)
+    }
+
+    /// Serves the client until it goes or the door closes.
+    pub(crate) async fn run(&mut self, mut ending: watch::Receiver<Ending>) -> Outcome {
+        loop {
+            while let Some(frame) = self.link.frame(self.shared.config.message_bytes_max)? {
+                self.handle(&frame).await?;
+                if self.link.out.len() >= self.shared.config.write_buffer_bytes {
+                    self.link.flush().await?;
+                }
+                if *ending.borrow() == Ending::Now {
+                    break;
+                }
+            }
+            self.link.flush().await?;
+            self.link.rest();
+            tokio::select! {
+                biased;
+                _ = ending.wait_for(|ending| *ending != Ending::NotYet) => {
+                    return Err(Failure::Fatal(shutting_down()));
+                }
+                read = self.link.fill() => read?,
+            }
+        }
+    }
+
+    /// Tells the client why its connection is closed.
+    pub(crate) async fn say_fatal(&mut self, error: &PgError, timeout: Duration) {
+        error.write("FATAL", &mut self.link.out);
+        // Whatever goes wrong here, the connection is over.
+        let _ = tokio::time::timeout(timeout, self.link.close()).await;
+    }
+
+    async fn handle(&mut self, frame: &Frame) -> Outcome {
+        let message = Frontend::decode(frame.tag, &frame.body)?;
+        if self.is_skipping && !matches!(message, Frontend::Sync | Frontend::Terminate) {
+            return Ok(());
+        }
+        let result = match message {
+            Frontend::Query(text) => {
+                let result = Box::pin(self.simple_query(text)).await;
+                return self.end_query(result);
+            }
+            Frontend::Parse { name, text, types } => Box::pin(self.parse(name, text, types)).await,
+            Frontend::Bind(bind) => self.bind(&bind),
+            Frontend::Describe(target, name) => self.describe(target, name),
+            Frontend::Execute { portal, rows_max } => Box::pin(self.execute(portal, rows_max)).await,
+            Frontend::Close(target, name) => {
+                self.close(target, name);
+                Ok(())
+            }
+            Frontend::Flush => Ok(self.link.flush().await?),
+            Frontend::Sync => {
+                self.sync();
+                Ok(())
+            }
+            // What is left of a COPY that failed.
+            Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => Ok(()),
+            Frontend::Password => {
+                Err(Failure::Fatal(PgError::protocol("a password came, and no authentication is going on")))
+            }
+            Frontend::Terminate => Err(Failure::Terminated),
+        };
+        self.slot().end();
+        match result {
+            Err(Failure::Statement(error)) => {
+                self.fail(&error);
+                self.is_skipping = true;
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Tells the client of an error, which ends what an open transaction can still do.
+    pub(crate) fn fail(&mut self, error: &PgError) {
+        error.write("ERROR", &mut self.link.out);
+        if self.state.transaction() == TransactionState::Open {
+            self.state.set_transaction(TransactionState::Failed);
+        }
+    }
+
+    fn end_query(&mut self, result: Outcome) -> Outcome {
+        self.slot().end();
+        match result {
+            Err(Failure::Statement(error)) => self.fail(&error),
+            other => other?,
+        }
+        self.ready();
+        Ok(())
+    }
+
+    fn sync(&mut self) {
+        self.is_skipping = false;
+        self.ready();
+    }
+
+    fn ready(&mut self) {
+        let status = match self.state.transaction() {
+            TransactionState::Idle => {
+                self.portals.end_transaction();
+                TransactionStatus::Idle
+            }
+            TransactionState::Open => TransactionStatus::Open,
+            TransactionState::Failed => TransactionStatus::Failed,
+        };
+        self.link.out.ready(status);
+    }
+
+    /// Tells the client which of its settings have changed.
+    pub(crate) fn report_settings(&mut self) {
+        self.reported.report(&self.state, &mut self.link.out);
+    }
+
+    /// Waits for what another thread gives, and for the client to go.
+    pub(crate) async fn wait<T>(&mut self, mut receiver: oneshot::Receiver<T>) -> Outcome<T> {
+        loop {
+            let has_room = self.link.input_bytes() < self.shared.config.read_ahead_bytes_max;
+            tokio::select! {
+                biased;
+                result = &mut receiver => {
+                    let lost = |_| PgError::new(sqlstate::INTERNAL, "the engine gave the statement up without an answer");
+                    return result.map_err(|error| lost(error).into());
+                }
+                read = self.link.fill(), if has_room => read?,
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The settings of a session that its client is told of, and those that it begins with.
+
+use filbert_grid::query::Session;
+
+use crate::{
+    error::{Failure, Outcome, PgError, sqlstate},
+    wire::{Out, Parameters},
+};
+
+/// Bytes of a name or a value that a session begins with.
+const VALUE_BYTES_MAX: usize = 8 << 10;
+
+/// The settings that clients are told of when they change, and what they are where nothing else is set.
+const REPORTED: [(&str, &str); 11] = [
+    ("application_name", ""),
+    ("client_encoding", "UTF8"),
+    ("DateStyle", "ISO, MDY"),
+    ("default_transaction_read_only", "off"),
+    ("in_hot_standby", "off"),
+    ("integer_datetimes", "on"),
+    ("IntervalStyle", "postgres"),
+    ("is_superuser", "on"),
+    ("server_encoding", "UTF8"),
+    ("standard_conforming_strings", "on"),
+    ("TimeZone", "UTC"),
+];
+
+/// What a client begins its session with.
+#[derive(Debug, Default)]
+pub(crate) struct Opening {
+    pub(crate) user: String,
+    pub(crate) database: String,
+    settings: Vec<(String, String)>,
+    /// Options of the protocol that are not known here.
+    pub(crate) unknown_options: Vec<String>,
+    /// The minor version of the protocol.
+    pub(crate) minor: u16,
+}
+
+impl Opening {
+    /// Reads the first message's parameters.
+    ///
+    /// # Errors
+    /// There is no user, or the client asks for an encoding that is not spoken here.
+    pub(crate) fn read(parameters: Parameters<'_>) -> Outcome<Opening> {
+        let mut opening = Opening::default();
+        for (name, value) in parameters.iter() {
+            match name {
+                "user" => opening.user = value.to_owned(),
+                "database" => opening.database = value.to_owned(),
+                "options" => opening.settings.extend(options(value)?),
+                "replication" => match value {
+                    "" | "false" | "off" | "no" | "0" => {}
+                    _ => return refuse(sqlstate::FEATURE_NOT_SUPPORTED, "replication is not supported"),
+                },
+                name if name.starts_with("_pq_.") => opening.unknown_options.push(name.to_owned()),
+                name => opening.settings.push((name.to_owned(), value.to_owned())),
+            }
+        }
+        if opening.user.is_empty() {
+            return refuse(sqlstate::INVALID_AUTHORIZATION, "no PostgreSQL user name specified in startup packet");
+        }
+        if opening.database.is_empty() {
+            opening.database.clone_from(&opening.user);
+        }
+        if let Some((_, encoding)) =
+            opening.settings.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("client_encoding"))
+        {
+            *encoding = known_encoding(encoding)?;
+        }
+        Ok(opening)
+    }
+
+    /// The settings that are reported when the session begins.
+    pub(crate) fn reported(&self, program_version: &str) -> impl Iterator<Item = (&'static str, String)> {
+        let set = |name: &str| {
+            let found = self.settings.iter().rev().find(|(set, _)| set.eq_ignore_ascii_case(name));
+            found.map(|(_, value)| value.clone())
+        };
+        let reported = REPORTED.into_iter().map(move |(name, default)| {
+            let value = if is_fixed(name) { None } else { set(name) };
+            (name, value.unwrap_or_else(|| default.to_owned()))
+        });
+        let version = match program_version {
+            "" => "14.0 (Filbert)".to_owned(),
+            version => format!("14.0 (Filbert {version})"),
+        };
+        reported.chain([("session_authorization", self.user.clone()), ("server_version", version)])
+    }
+
+    /// Gives the settings to the session.
+    pub(crate) fn apply(&self, session: &Session) {
+        session.set("database", Some(self.database.clone()));
+        for (name, value) in &self.settings {
+            session.set(name, Some(value.clone()));
+        }
+    }
+}
+
+/// Whether a setting is one that no session changes.
+fn is_fixed(name: &str) -> bool {
+    matches!(name, "in_hot_standby" | "integer_datetimes" | "is_superuser" | "server_encoding")
+}
+
+fn refuse<T>(sqlstate: &'static str, message: impl Into<String>) -> Outcome<T> {
+    Err(Failure::Fatal(PgError::new(sqlstate, message)))
+}
+
+fn known_encoding(name: &str) -> Outcome<String> {
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    match plain.as_str() {
+        "utf8" | "unicode" | "sqlascii" => Ok("UTF8".to_owned()),
+        _ => refuse(sqlstate::INVALID_PARAMETER, format!("client_encoding {name:?} is not supported, expected UTF8")),
+    }
+}
+
+/// Reads `-c name=value --name=value`, in which a backslash stands before spaces that divide nothing.
+fn options(text: &str) -> Outcome<Vec<(String, String)>> {
+    let mut words = vec![String::new()];
+    let mut chars = text.chars().take(VALUE_BYTES_MAX);
+    while let Some(char) = chars.next() {
+        match (char, words.last_mut()) {
+            ('\\', Some(word)) => word.extend(chars.next()),
+            (' ', _) => words.push(String::new()),
+            (char, Some(word)) => word.push(char),
+            (_, None) => {}
+        }
+    }
+    let mut settings = Vec::new();
+    let mut words = words.into_iter().filter(|word| !word.is_empty());
+    while let Some(word) = words.next() {
+        let assignment = match word.strip_prefix("--") {
+            Some(assignment) => assignment.to_owned(),
+            None if word == "-c" => words.next().unwrap_or_default(),
+            None => word.strip_prefix("-c").unwrap_or_default().to_owned(),
+        };
+        match assignment.split_once('=') {
+            Some((name, value)) => settings.push((name.replace('-', "_"), value.to_owned())),
+            None => return refuse(sqlstate::SYNTAX_ERROR, format!("invalid command-line argument for server process: {word}")),
+        }
+    }
+    Ok(settings)
+}
+
+/// What a client was told of its session's settings last.
+#[derive(Debug)]
+pub(crate) struct Reported(Vec<(&'static str, String)>);
+
+impl Reported {
+    pub(crate) fn new(session: &Session) -> Reported {
+        Reported(REPORTED.iter().filter(|(name, _)| !is_fixed(name)).map(|(name, default)| (*name, current(session, name, default))).collect())
+    }
+
+    /// Tells the client what has changed.
+    pub(crate) fn report(&mut self, session: &Session, out: &mut Out) {
+        for (name, told) in &mut self.0 {
+            let default = REPORTED.iter().find(|(reported, _)| reported == name).map_or("", |(_, default)| default);
+            let value = current(session, name, default);
+            if value != *told {
+                out.parameter_status(name, &value);
+                *told = value;
+            }
+        }
+    }
+}
+
+fn current(session: &Session, name: &str, default: &str) -> String {
+    session.setting(name).unwrap_or_else(|| default.to_owned())
+}

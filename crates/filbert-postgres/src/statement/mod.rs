@@ -1,0 +1,4 @@
+//! Statements as texts: where one ends, and which of them the protocol itself owns.
+
+pub(crate) mod lexer;
+pub(crate) mod own;
