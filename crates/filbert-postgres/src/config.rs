@@ -8,6 +8,10 @@ pub struct PostgresConfig {
     /// The address to listen on; port 0 takes any free port. Default 127.0.0.1:5432: PostgreSQL's port, and nobody but this machine
     /// until the operator says otherwise.
     pub listen: SocketAddr,
+    /// Whether to try the next port when one is taken. Default true: a PostgreSQL on the same machine has the usual one.
+    pub port_auto_increment: bool,
+    /// How many ports to try, from that of `listen` on. Default 100, as for Hazelcast's clients.
+    pub port_count: u16,
     /// Who may come in, by SCRAM-SHA-256. Default none: everybody may, under any name.
     pub users: Vec<PostgresUser>,
     /// The certificate for connections within TLS. Default none: clients that ask for TLS are told that there is none.
@@ -49,6 +53,8 @@ impl Default for PostgresConfig {
     fn default() -> Self {
         PostgresConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 5432)),
+            port_auto_increment: true,
+            port_count: 100,
             users: Vec::new(),
             tls: None,
             message_bytes_max: 256 << 20,

@@ -9,7 +9,7 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use crate::{
     BrokenVerifier, PostgresConfig, TlsError,
@@ -28,13 +28,15 @@ const RESERVE: usize = 256;
 
 /// Why a door cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum PostgresError {
-    /// The address could not be listened on.
-    #[error("cannot listen on {address} for PostgreSQL's clients")]
+pub enum PostgresDoorError {
+    /// None of the ports could be listened on.
+    #[error("cannot listen on {address}{} for PostgreSQL's clients", more_ports(.tried))]
     Listen {
-        /// The address.
+        /// The first address tried.
         address: SocketAddr,
-        /// What the system said.
+        /// How many ports were tried, from that of `address` on.
+        tried: u16,
+        /// What the system said to the last one.
         source: io::Error,
     },
     /// The certificate cannot be used.
@@ -43,6 +45,10 @@ pub enum PostgresError {
     /// A user's verifier cannot be used.
     #[error(transparent)]
     Verifier(#[from] BrokenVerifier),
+}
+
+fn more_ports(tried: &u16) -> String {
+    if *tried > 1 { format!(" nor on the {} ports after it", tried - 1) } else { String::new() }
 }
 
 /// What all connections of a door share.
@@ -93,22 +99,22 @@ pub struct PostgresDoor {
 }
 
 impl PostgresDoor {
-    /// Listens on the configured address.
+    /// Listens on the first free port of the configured ones.
     ///
     /// # Errors
     ///
-    /// The port is taken, the address is not one of this machine, or a certificate or verifier cannot be used.
+    /// No port is free, the address is not one of this machine, or a certificate or verifier cannot be used.
     ///
     /// # Panics
     ///
     /// Outside of a tokio runtime with I/O.
     #[allow(clippy::unused_async, reason = "a listening socket needs the runtime that the caller awaits in")]
-    pub async fn bind(grid: Arc<Grid>, config: PostgresConfig) -> Result<PostgresDoor, PostgresError> {
+    pub async fn bind(grid: Arc<Grid>, config: PostgresConfig) -> Result<PostgresDoor, PostgresDoorError> {
         let tls = config.tls.as_ref().map(tls::acceptor).transpose()?.map(Acceptor);
         let users = Users::new(&config.users)?;
-        let error = |source| PostgresError::Listen { address: config.listen, source };
-        let listener = listen(config.listen).map_err(error)?;
-        let address = listener.local_addr().map_err(error)?;
+        let listener = listen_on_first(&config)?;
+        let unknown = |source| PostgresDoorError::Listen { address: config.listen, tried: 1, source };
+        let address = listener.local_addr().map_err(unknown)?;
         debug!("listening on {address} for PostgreSQL's clients");
         let shared = Shared { grid, config, users, tls, registry: Arc::default() };
         Ok(PostgresDoor { listener, address, shared: Arc::new(shared) })
@@ -182,6 +188,28 @@ async fn finish(tasks: &mut JoinSet<()>) {
 fn report(finished: Result<(), tokio::task::JoinError>) {
     if let Err(error) = finished {
         tracing::error!("a connection's task failed: {error}");
+    }
+}
+
+fn listen_on_first(config: &PostgresConfig) -> Result<TcpListener, PostgresDoorError> {
+    let first = config.listen;
+    // Port 0 is any free port: there is no next one.
+    let tries = if config.port_auto_increment && first.port() != 0 { config.port_count.max(1) } else { 1 };
+    let mut tried = 0;
+    loop {
+        let mut address = first;
+        address.set_port(first.port().saturating_add(tried));
+        tried += 1;
+        match listen(address) {
+            Ok(listener) => return Ok(listener),
+            Err(source) => {
+                let is_taken = source.kind() == io::ErrorKind::AddrInUse;
+                if !is_taken || tried >= tries || address.port() == u16::MAX {
+                    return Err(PostgresDoorError::Listen { address: first, tried, source });
+                }
+                info!("port {} is taken, trying the next one", address.port());
+            }
+        }
     }
 }
 

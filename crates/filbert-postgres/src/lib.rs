@@ -55,6 +55,6 @@ mod types;
 mod wire;
 
 pub use config::{PostgresConfig, PostgresSecret, PostgresTls, PostgresUser};
-pub use door::{PostgresDoor, PostgresError, PostgresMonitor, PostgresStatistics};
+pub use door::{PostgresDoor, PostgresDoorError, PostgresMonitor, PostgresStatistics};
 pub use scram::BrokenVerifier;
 pub use tls::TlsError;
