@@ -44,6 +44,9 @@ pub struct HttpConfig {
     /// Rows of one bulk request whose errors are told with a text; the others have only `-2` as their count, as in CrateDB.
     /// Default 1,000: enough to see what is wrong, where CrateDB tells 10 of each shard.
     pub bulk_errors_max: usize,
+    /// Maps whose figures are among the metrics, the largest if there are more. Default 1,000: each has a dozen figures, and
+    /// Prometheus keeps all of them.
+    pub metrics_maps_max: usize,
 }
 
 impl Default for HttpConfig {
@@ -64,6 +67,7 @@ impl Default for HttpConfig {
             close_timeout: Duration::from_secs(5),
             page_rows: 4096,
             bulk_errors_max: 1000,
+            metrics_maps_max: 1000,
         }
     }
 }

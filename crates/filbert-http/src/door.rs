@@ -120,7 +120,9 @@ impl HttpDoor {
                     let error = |source| HttpDoorError::Listen { address, tried, source };
                     let address = listener.local_addr().map_err(error)?;
                     debug!("listening on {address} for HTTP");
-                    return Ok(HttpDoor { listener, address, shared: Arc::new(Shared::new(grid, config)) });
+                    let shared = Arc::new(Shared::new(grid, HttpConfig { listen: address, ..config }));
+                    shared.grid.metrics().add_door(&shared);
+                    return Ok(HttpDoor { listener, address, shared });
                 }
                 Err(source) => {
                     let is_taken = source.kind() == io::ErrorKind::AddrInUse;

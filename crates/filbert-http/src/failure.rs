@@ -190,11 +190,6 @@ impl Failure {
         Failure { closes: true, ..self }
     }
 
-    /// Whether the connection is closed after it.
-    pub(crate) fn closes(&self) -> bool {
-        self.closes
-    }
-
     #[cfg(test)]
     pub(crate) fn status(&self) -> u16 {
         self.facts.status

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::connection::Link;
 use crate::failure::Failure;
 use crate::shared::Shared;
-use crate::{console, sql, user};
+use crate::{console, console_sources, metrics, sql, user};
 
 /// The version of CrateDB whose answers ours are: clients look at it to know what they may ask.
 pub(crate) const CRATE_VERSION: &str = "5.10.0";
@@ -29,13 +29,23 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .route("/", get(root))
         .route("/_sql", post(sql::handle))
         .route("/_sql/", post(sql::handle))
+        .route("/metrics", get(metrics::handle))
         .route("/_blobs/{*rest}", any(blobs))
-        .merge(console::routes(shared.grid.clone(), console::Sources::default()))
+        .merge(console::routes(shared.grid.clone(), console_sources::sources(shared)))
         .method_not_allowed_fallback(wrong_method)
         .fallback(nothing)
         .layer(middleware::from_fn_with_state(shared.clone(), identify))
         .route("/_health", get(health))
+        .layer(middleware::from_fn_with_state(shared.clone(), count))
         .with_state(shared.clone())
+}
+
+/// Counts answers by path and status.
+async fn count(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let uri = request.uri().clone();
+    let response = next.run(request).await;
+    shared.counters.answered(uri.path(), response.status());
+    response
 }
 
 /// Finds out who sends a request; strangers get no further.

@@ -2,17 +2,25 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
 
+use axum::http::StatusCode;
 use filbert_grid::Grid;
+use filbert_grid::metrics::{DoorFigures, DoorMetrics};
 use filbert_grid::query::QueryEngine;
 
 use crate::HttpConfig;
 use crate::failure::Failure;
 
+/// Paths whose answers are counted by themselves; the last stands for all others.
+pub(crate) const ROUTES: [&str; 5] = ["/_sql", "/metrics", "/_health", "/", "other"];
+
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) grid: Arc<Grid>,
+    /// With the address that is listened on.
     pub(crate) config: HttpConfig,
+    pub(crate) started: Instant,
     pub(crate) counters: Counters,
     /// Bytes of bodies that are being received or worked on.
     bodies: AtomicUsize,
@@ -26,12 +34,25 @@ pub(crate) struct Counters {
     pub(crate) accepted: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) requests: AtomicU64,
+    /// Answers by path and class of status.
+    pub(crate) answers: [[AtomicU64; 5]; ROUTES.len()],
+}
+
+impl Counters {
+    /// Counts an answer.
+    pub(crate) fn answered(&self, path: &str, status: StatusCode) {
+        let route = ROUTES.iter().position(|route| *route == path).unwrap_or(ROUTES.len() - 1);
+        let class = usize::from(status.as_u16() / 100).saturating_sub(1);
+        if let Some(count) = self.answers.get(route).and_then(|by_class| by_class.get(class)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Shared {
     pub(crate) fn new(grid: Arc<Grid>, config: HttpConfig) -> Shared {
         let (counters, bodies, stopping) = Default::default();
-        Shared { grid, config, counters, bodies, stopping }
+        Shared { grid, config, started: Instant::now(), counters, bodies, stopping }
     }
 
     /// The engine, or why there is none.
@@ -47,6 +68,19 @@ impl Shared {
     /// Bytes of bodies that are being received or worked on.
     pub(crate) fn body_bytes(&self) -> usize {
         self.bodies.load(Ordering::Relaxed)
+    }
+}
+
+impl DoorMetrics for Shared {
+    fn figures(&self) -> DoorFigures {
+        DoorFigures {
+            name: "http",
+            address: self.config.listen,
+            connections: self.counters.connections.load(Ordering::Relaxed),
+            accepted: self.counters.accepted.load(Ordering::Relaxed),
+            refused: self.counters.refused.load(Ordering::Relaxed),
+            buffer_bytes: self.body_bytes(),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::{write_text, write_type};
 use crate::failure::Failure;
 
 /// Milliseconds since a moment.
-pub(crate) fn duration_ms(since: Instant) -> f32 {
+fn duration_ms(since: Instant) -> f32 {
     (since.elapsed().as_secs_f64() * 1_000.0) as f32
 }
 

@@ -4,6 +4,6 @@ mod head;
 mod types;
 mod values;
 
-pub(crate) use head::{bulk_results, count, duration_ms, rows_end, rows_start};
+pub(crate) use head::{bulk_results, count, rows_end, rows_start};
 pub(crate) use types::write_type;
 pub(crate) use values::{write_text, write_value};
