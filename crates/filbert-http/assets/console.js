@@ -101,11 +101,7 @@ function colours(isAsked) {
 
 function shortcut(event) {
   const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]");
-  if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("dialog").open) return;
-  if (isTyping) {
-    if (event.key === "Escape" && event.target.type !== "search") event.target.blur();
-    return;
-  }
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.getElementById("dialog").open) return;
   if (Date.now() - awaitsView < 1500 && KEYS[event.key]) location.hash = KEYS[event.key];
   else if (event.key === "?") help();
   else if (event.key === "t") colours(true);

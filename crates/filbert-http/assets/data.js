@@ -146,7 +146,7 @@ function list(route, go) {
 function one(name) {
   const facts = h("p", {}, "");
   const tiles = h("dl", { class: "panel tiles" });
-  const rates = chart({ title: "Operations per second", series: [{ label: "gets" }, { label: "puts" }, { label: "removes" }], format: short, floor: 10, emptyText: "Waiting for the second sample" });
+  const rates = chart({ title: "Operations/s", series: [{ label: "gets" }, { label: "puts" }, { label: "removes" }], format: short, floor: 10, emptyText: "Waiting for the second sample" });
   const split = h("div", { class: "split" });
   const columns = h("div", {});
   const indexes = h("div", {});
@@ -218,7 +218,7 @@ function one(name) {
         ["Size", bytes(map.bytes), map.entries > 0 ? `${bytes(map.bytes / map.entries)} each` : ""],
         ["Reads", now ? `${short(Math.round(now.reads))}/s` : "–", map.gets > 0 ? `${percent(map.hits, map.gets)} found an entry` : "none yet"],
         ["Writes", now ? `${short(Math.round(now.writes))}/s` : "–", `${count(map.puts)} puts, ${count(map.removes)} removes`],
-        ["Gone", count(map.evictions + map.expirations), `${count(map.expirations)} expired, ${count(map.evictions)} evicted`],
+        ["Expired or evicted", count(map.evictions + map.expirations), `${count(map.expirations)} expired, ${count(map.evictions)} evicted`],
       ];
       const text = JSON.stringify(tilesOf);
       if (tiles.dataset.text !== text) {

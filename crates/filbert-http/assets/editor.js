@@ -4,18 +4,20 @@ import { h } from "./dom.js";
 import { complete, refreshNames } from "./complete.js";
 import { statementAt, statements, tokens } from "./tokens.js";
 
+/** Height of a line; the styles have the same. */
+const LINE = 20;
+
 /** Makes an editor. `onChange` hears of each change; the keys of running are its owner's. */
 export function editor({ text, onChange }) {
   const paint = h("pre", { class: "paint", "aria-hidden": "true" });
-  const gutter = h("div", { class: "gutter", "aria-hidden": "true" });
+  const gutter = h("div");
   const list = h("ul", { class: "choices", id: "choices", role: "listbox", "aria-label": "Completions", hidden: true });
-  const probe = h("span", { class: "probe", "aria-hidden": "true" }, "0".repeat(20));
   const area = h("textarea", {
     class: "area", spellcheck: "false", autocomplete: "off", autocapitalize: "off", autocorrect: "off", wrap: "off", rows: "6",
     "aria-label": "SQL statement", "aria-autocomplete": "list", "aria-controls": "choices", "aria-describedby": "editor-help",
     placeholder: "SELECT …",
   });
-  const node = h("div", { class: "editor" }, gutter, h("div", { class: "sheet" }, paint, area, probe, list));
+  const node = h("div", { class: "editor" }, h("div", { class: "gutter", "aria-hidden": "true" }, gutter), h("div", { class: "sheet" }, h("div", { class: "under" }, paint), area, list));
   area.value = text;
   let place = null;
   let choices = null;
@@ -39,8 +41,9 @@ export function editor({ text, onChange }) {
       const kind = [line >= from && line <= to ? "current" : "", line === wrongLine ? "wrong" : ""].join(" ").trim();
       return h("span", { class: kind || null }, String(line));
     }));
-    // Grows with its text up to a limit; beyond it scrolls.
-    area.style.height = `${Math.min(Math.max(count, 6), 18) * 20 + 24}px`;
+    // Grows with its text up to a limit; beyond it scrolls. Lines may be broken, so their number does not tell.
+    area.style.height = "0";
+    area.style.height = `${Math.min(Math.max(area.scrollHeight, 6 * LINE + 24), 18 * LINE + 24)}px`;
     scroll();
   }
 
@@ -83,12 +86,28 @@ export function editor({ text, onChange }) {
 
   /** Puts the list below the word that is being typed. */
   function beside(from) {
-    const before = area.value.slice(0, from).split("\n");
-    const width = probe.getBoundingClientRect().width / 20;
-    const left = 12 + before.at(-1).length * width - area.scrollLeft;
-    const top = 12 + before.length * 20 - area.scrollTop;
+    const box = area.getBoundingClientRect();
+    const word = boxAt(from);
+    const left = word.left - box.left;
     list.style.left = `${Math.max(4, Math.min(left, area.clientWidth - list.offsetWidth - 4))}px`;
-    list.style.top = `${top + 2}px`;
+    list.style.top = `${word.top - box.top + LINE + 2}px`;
+  }
+
+  /** Where a character of the text is drawn. */
+  function boxAt(place) {
+    const walker = document.createTreeWalker(paint, NodeFilter.SHOW_TEXT);
+    let rest = place;
+    while (walker.nextNode()) {
+      const { length } = walker.currentNode;
+      if (rest < length) {
+        const range = document.createRange();
+        range.setStart(walker.currentNode, rest);
+        range.setEnd(walker.currentNode, rest + 1);
+        return range.getBoundingClientRect();
+      }
+      rest -= length;
+    }
+    return area.getBoundingClientRect();
   }
 
   function choose(at) {

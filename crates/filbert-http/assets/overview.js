@@ -17,7 +17,7 @@ export function view() {
     entries: tile("Entries"), memory: tile("Memory of maps", true), operations: tile("Operations"), statements: tile("Statements"), connections: tile("Connections"),
   };
   const charts = {
-    operations: chart({ title: "Operations per second", series: [{ label: "gets" }, { label: "puts" }, { label: "removes" }], format: short, floor: 10, emptyText: "Waiting for the second sample" }),
+    operations: chart({ title: "Operations/s", series: [{ label: "gets" }, { label: "puts" }, { label: "removes" }], format: short, floor: 10, emptyText: "Waiting for the second sample" }),
     latency: chart({ title: "Latency", series: [{ label: "p50" }, { label: "p99" }], format: micros, floor: 100, emptyText: "Nothing ran in this time" }),
     memory: chart({ title: "Memory", series: [{ label: "maps" }, { label: "process" }], format: bytes, binary: true, floor: 16 << 20, emptyText: "Waiting for the first sample" }),
     cpu: chart({ title: "Processors", series: [{ label: "busy" }], format: (value) => `${value.toFixed(value < 10 ? 1 : 0)} %`, tick: (value) => `${value} %`, floor: 100, emptyText: "Not known on this system" }),

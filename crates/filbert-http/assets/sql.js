@@ -33,7 +33,7 @@ function make(go) {
     [1_000, 10_000, 100_000].map((rows) => h("option", { value: String(rows) }, `${count(rows)} rows`)));
   rowsMax.value = String(kept.get("rows", 1_000));
   rowsMax.addEventListener("change", () => kept.set("rows", Number(rowsMax.value)));
-  const runButton = h("button", { type: "button", class: "button primary", id: "run", onclick: () => execute() }, "Run", h("kbd", {}, isApple ? "⌘↵" : "Ctrl ↵"));
+  const runButton = h("button", { type: "button", class: "button primary", id: "run", onclick: () => execute() }, "Run", h("kbd", { class: "wide" }, isApple ? "⌘↵" : "Ctrl ↵"));
   const explainButton = h("button", { type: "button", class: "button", id: "explain", onclick: () => explain() }, "Explain", h("kbd", { class: "wide" }, isApple ? "⌘⇧↵" : "Ctrl ⇧ ↵"));
   const stopButton = h("button", { type: "button", class: "button danger", id: "stop", hidden: true, onclick: () => running?.abort() }, "Stop");
   const told = h("p", { class: "sql-told", role: "status", "aria-live": "polite" });
@@ -174,7 +174,9 @@ function make(go) {
     panels.history.replaceChildren(list, h("div", { class: "grid-foot" }, h("span", { class: "note" }, `${items.length} of at most ${HISTORY_MAX} statements, kept in this browser`), clear));
   }
 
-  node.addEventListener("keydown", (event) => {
+  // Wherever the focus is, as long as the view is shown.
+  document.addEventListener("keydown", (event) => {
+    if (!node.isConnected || document.getElementById("dialog").open) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       event.stopPropagation();
@@ -197,7 +199,8 @@ function make(go) {
       else if (route.params.has("explain")) explain();
     },
     arrived() {
-      if (matchMedia("(pointer: fine)").matches) edit.area.focus();
+      // On a phone the focus would bring up its keyboard.
+      if (!matchMedia("(pointer: coarse)").matches) edit.area.focus();
     },
   };
 }
