@@ -61,6 +61,7 @@ pub mod compact;
 pub mod criteria;
 pub mod ids;
 pub mod portable;
+pub mod rows;
 
 pub use blob::{BLOB_HEADER_BYTES, Blob, type_id};
 pub use convert::{FromBlob, ToBlob};
