@@ -123,7 +123,9 @@ async fn negotiate(shared: &Arc<Shared>, link: &mut Link) -> Outcome<Option<Open
             }
             Startup::Session { major, minor, parameters } => {
                 if major != 3 {
-                    let message = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{NEWEST_MINOR}");
+                    let message = format!(
+                        "unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{NEWEST_MINOR}"
+                    );
                     return Err(Failure::Fatal(PgError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)));
                 }
                 let mut opening = Opening::read(parameters)?;
@@ -157,7 +159,9 @@ async fn admit(shared: &Arc<Shared>, link: &mut Link, opening: Opening) -> Outco
     let config = &shared.config;
     if config.tls.as_ref().is_some_and(|tls| tls.required) && !link.is_tls() {
         let message = "this server takes connections within TLS only";
-        return Err(Failure::Fatal(PgError::new(sqlstate::INVALID_AUTHORIZATION, message).with_hint("Use sslmode=require.")));
+        return Err(Failure::Fatal(
+            PgError::new(sqlstate::INVALID_AUTHORIZATION, message).with_hint("Use sslmode=require."),
+        ));
     }
     if !shared.users.is_empty() {
         authenticate(shared, link, &opening.user).await?;

@@ -28,7 +28,8 @@ impl Session {
             Own::Prepare { name, types, statement } => {
                 self.statements.check_free(name)?;
                 let oids: Vec<u32> = types.iter().map(|pg_type| pg_type.oid()).collect();
-                let prepared = self.understand_inner(&statement.text, &Inner { start: 0, ..statement.clone() }, &oids).await;
+                let prepared =
+                    self.understand_inner(&statement.text, &Inner { start: 0, ..statement.clone() }, &oids).await;
                 let before = u32::try_from(statement.start).unwrap_or_default();
                 self.statements.put(name, Arc::new(prepared.map_err(|failure| failure.moved_by(before))?))?;
                 "PREPARE"
@@ -92,7 +93,8 @@ impl Session {
     ) -> Outcome {
         let statement = self.statements.get(name)?.clone();
         let Kind::Engine(command) = &statement.kind else {
-            let message = format!("prepared statement \"{name}\" is one of the protocol's own, which EXECUTE does not run");
+            let message =
+                format!("prepared statement \"{name}\" is one of the protocol's own, which EXECUTE does not run");
             return Err(PgError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).into());
         };
         let values = if inner.text.is_empty() { Vec::new() } else { self.evaluate(inner, values).await? };

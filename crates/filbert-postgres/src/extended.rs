@@ -77,8 +77,13 @@ impl Session {
 
     /// The protocol's own statements have the parameters and columns of what they are about.
     async fn understand_own(&mut self, text: &str, own: Own, oids: &[u32]) -> Outcome<Prepared> {
-        let mut prepared =
-            Prepared { text: text.to_owned(), kind: Kind::Own(own.clone()), oids: Vec::new(), parameters: Vec::new(), columns: None };
+        let mut prepared = Prepared {
+            text: text.to_owned(),
+            kind: Kind::Own(own.clone()),
+            oids: Vec::new(),
+            parameters: Vec::new(),
+            columns: None,
+        };
         match &own {
             Own::Declare { statement, .. } => {
                 let inner = self.understand_inner(text, statement, oids).await?;
@@ -195,7 +200,13 @@ impl Session {
         Ok(())
     }
 
-    async fn go_on(&mut self, portal: &mut Portal, command: &Command, rows_max: u32, before: TransactionState) -> Outcome {
+    async fn go_on(
+        &mut self,
+        portal: &mut Portal,
+        command: &Command,
+        rows_max: u32,
+        before: TransactionState,
+    ) -> Outcome {
         let mut rows = match std::mem::replace(&mut portal.progress, Progress::Done) {
             Progress::Rows(rows) => rows,
             Progress::Done => {
@@ -244,7 +255,10 @@ fn formats(formats: Formats<'_>) -> Vec<Format> {
 fn check_columns(rows: &Rows, statement: &Prepared) -> Result<(), Box<PgError>> {
     let Some(described) = &statement.columns else { return Ok(()) };
     let same = described.len() == rows.columns.len()
-        && described.iter().zip(rows.columns.iter()).all(|(a, b)| PgType::of(&a.field_type) == PgType::of(&b.field_type));
+        && described
+            .iter()
+            .zip(rows.columns.iter())
+            .all(|(a, b)| PgType::of(&a.field_type) == PgType::of(&b.field_type));
     if same {
         return Ok(());
     }

@@ -61,7 +61,10 @@ impl<T> Named<T> {
             return Err(PgError::new(sqlstate::LIMIT_EXCEEDED, message));
         }
         if !self.things.is_empty() && self.bytes.saturating_add(bytes) > self.bytes_max {
-            let message = format!("the {what} of this session keep {} bytes already, kept_bytes_max is {}", self.bytes, self.bytes_max);
+            let message = format!(
+                "the {what} of this session keep {} bytes already, kept_bytes_max is {}",
+                self.bytes, self.bytes_max
+            );
             return Err(PgError::new(sqlstate::LIMIT_EXCEEDED, message));
         }
         self.bytes += bytes;

@@ -76,7 +76,10 @@ impl Sink {
         match self {
             Sink::Data(columns) => out.message(b'D', |out| {
                 out.count(readers.len());
-                readers.iter().zip(columns).try_for_each(|(reader, (pg_type, format))| write_value(reader, row, *pg_type, *format, out))
+                readers
+                    .iter()
+                    .zip(columns)
+                    .try_for_each(|(reader, (pg_type, format))| write_value(reader, row, *pg_type, *format, out))
             }),
             Sink::Copy(writer) => writer.write(readers, row, out),
             Sink::Nowhere => Ok(()),
@@ -119,13 +122,18 @@ pub(crate) fn describe_columns(columns: &[ColumnMeta], formats: &[Format], out: 
 }
 
 /// Readers of the columns of a page.
-pub(crate) fn readers<'a>(page: &'a RecordBatch, columns: &[ColumnMeta]) -> Result<Vec<ColumnReader<'a>>, Box<PgError>> {
+pub(crate) fn readers<'a>(
+    page: &'a RecordBatch,
+    columns: &[ColumnMeta],
+) -> Result<Vec<ColumnReader<'a>>, Box<PgError>> {
     let unreadable = |column: &ColumnMeta| {
         let message = format!("column {:?} does not come as {}", column.name, column.field_type);
         PgError::new(sqlstate::INTERNAL, message)
     };
     let pairs = columns.iter().zip(page.columns());
-    pairs.map(|(column, array)| ColumnReader::new(array.as_ref(), &column.field_type).ok_or_else(|| unreadable(column))).collect()
+    pairs
+        .map(|(column, array)| ColumnReader::new(array.as_ref(), &column.field_type).ok_or_else(|| unreadable(column)))
+        .collect()
 }
 
 impl Session {

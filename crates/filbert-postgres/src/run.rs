@@ -3,9 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use filbert_data::{FieldType, Value};
-use filbert_grid::query::{
-    Command, Description, ExpectedResult, Statement, StatementResult, TransactionState,
-};
+use filbert_grid::query::{Command, Description, ExpectedResult, Statement, StatementResult, TransactionState};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -47,7 +45,7 @@ pub(crate) fn command_of_word(word: &str, has_rows: bool) -> Option<Command> {
 
 impl Session {
     /// A statement as the engine takes it.
-    fn statement<'s>(&'s self, text: &'s str, parameters: &'s [Value<'s>]) -> Statement<'s> {
+    pub(crate) fn statement<'s>(&'s self, text: &'s str, parameters: &'s [Value<'s>]) -> Statement<'s> {
         Statement { text, parameters, session: Some(&self.state), timeout_ms: None, expected: ExpectedResult::Any }
     }
 

@@ -54,7 +54,12 @@ impl Verifier {
         let mut salted = Key::default();
         pbkdf2::pbkdf2_hmac::<Sha256>(password.as_bytes(), salt, ITERATIONS, &mut salted);
         let stored_key = Sha256::digest(hmac(&salted, &[b"Client Key"])).into();
-        Verifier { iterations: ITERATIONS, salt: salt.to_vec(), stored_key, server_key: hmac(&salted, &[b"Server Key"]) }
+        Verifier {
+            iterations: ITERATIONS,
+            salt: salt.to_vec(),
+            stored_key,
+            server_key: hmac(&salted, &[b"Server Key"]),
+        }
     }
 
     /// Reads `SCRAM-SHA-256$iterations:salt$stored key:server key`.
@@ -74,7 +79,9 @@ impl Verifier {
 
 /// A verifier in a configuration that is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the verifier of user {user:?} cannot be read; SCRAM-SHA-256$iterations:salt$stored key:server key is expected")]
+#[error(
+    "the verifier of user {user:?} cannot be read; SCRAM-SHA-256$iterations:salt$stored key:server key is expected"
+)]
 pub struct BrokenVerifier {
     /// Whose it is.
     pub user: String,
@@ -255,7 +262,8 @@ mod tests {
 
     #[test]
     fn a_user_that_does_not_exist_looks_like_one_that_does() {
-        let users = Users::new(&[PostgresUser { name: "ann".into(), secret: PostgresSecret::Password("a".into()) }]).unwrap();
+        let users =
+            Users::new(&[PostgresUser { name: "ann".into(), secret: PostgresSecret::Password("a".into()) }]).unwrap();
         let salt = |name: &str| Exchange::begin_with(&users, name, "n,,n=,r=x", "y").unwrap().challenge();
         assert_eq!(salt("bob"), salt("bob"));
         assert_ne!(salt("bob"), salt("eve"));

@@ -50,6 +50,11 @@ impl Session {
         &self.place.slot
     }
 
+    /// The same, to wait for beside the connection.
+    pub(crate) fn shared_slot(&self) -> Arc<Slot> {
+        self.place.slot.clone()
+    }
+
     /// The engine, or that there is none.
     pub(crate) fn engine(&self) -> Result<Arc<dyn QueryEngine>, Box<PgError>> {
         let none = || PgError::new(sqlstate::FEATURE_NOT_SUPPORTED, "queries are not switched on in this server");

@@ -136,7 +136,12 @@ fn options(text: &str) -> Outcome<Vec<(String, String)>> {
         };
         match assignment.split_once('=') {
             Some((name, value)) => settings.push((name.replace('-', "_"), value.to_owned())),
-            None => return refuse(sqlstate::SYNTAX_ERROR, format!("invalid command-line argument for server process: {word}")),
+            None => {
+                return refuse(
+                    sqlstate::SYNTAX_ERROR,
+                    format!("invalid command-line argument for server process: {word}"),
+                );
+            }
         }
     }
     Ok(settings)
@@ -148,7 +153,13 @@ pub(crate) struct Reported(Vec<(&'static str, String)>);
 
 impl Reported {
     pub(crate) fn new(session: &Session) -> Reported {
-        Reported(REPORTED.iter().filter(|(name, _)| !is_fixed(name)).map(|(name, default)| (*name, current(session, name, default))).collect())
+        Reported(
+            REPORTED
+                .iter()
+                .filter(|(name, _)| !is_fixed(name))
+                .map(|(name, default)| (*name, current(session, name, default)))
+                .collect(),
+        )
     }
 
     /// Tells the client what has changed.

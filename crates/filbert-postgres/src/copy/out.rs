@@ -1,13 +1,84 @@
 //! Rows as `CopyData`.
 
-use filbert_grid::query::ColumnReader;
+use filbert_data::rows::{RowFormat, end_row, put_field};
+use filbert_grid::query::{ColumnMeta, ColumnReader, CopyFormat, CopyKind};
 
-use crate::{error::PgError, wire::Out};
+use super::{binary::SIGNATURE, row_format};
+use crate::{
+    error::PgError,
+    rows::write_value,
+    types::{self, PgType},
+    wire::{Format, Out},
+};
 
-pub(crate) struct CopyWriter;
+/// Writes rows, one `CopyData` for each.
+pub(crate) struct CopyWriter {
+    /// `None` = binary.
+    format: Option<RowFormat>,
+    types: Vec<PgType>,
+    /// For the text of a value, before it is escaped.
+    scratch: Vec<u8>,
+}
 
 impl CopyWriter {
-    pub(crate) fn write(&mut self, _readers: &[ColumnReader<'_>], _row: usize, _out: &mut Out) -> Result<(), Box<PgError>> {
-        Ok(())
+    pub(crate) fn new(format: &CopyFormat, columns: &[ColumnMeta]) -> Result<CopyWriter, Box<PgError>> {
+        let format = if format.kind == CopyKind::Binary { None } else { Some(row_format(format)?) };
+        let types = columns.iter().map(|column| PgType::of(&column.field_type)).collect();
+        Ok(CopyWriter { format, types, scratch: Vec::new() })
+    }
+
+    /// Writes what comes before the rows.
+    pub(crate) fn begin(&self, columns: &[ColumnMeta], out: &mut Out) {
+        match &self.format {
+            None => out.message(b'd', |out| {
+                out.bytes(SIGNATURE);
+                out.i32(0);
+                out.i32(0);
+            }),
+            Some(format) if format.header => out.message(b'd', |out| {
+                for (at, column) in columns.iter().enumerate() {
+                    put_field(Some(column.name.as_bytes()), at == 0, format, &mut out.0);
+                }
+                end_row(&mut out.0);
+            }),
+            Some(_) => {}
+        }
+    }
+
+    /// Writes a row.
+    pub(crate) fn write(
+        &mut self,
+        readers: &[ColumnReader<'_>],
+        row: usize,
+        out: &mut Out,
+    ) -> Result<(), Box<PgError>> {
+        let CopyWriter { format, types, scratch } = self;
+        let columns = readers.iter().zip(types.iter());
+        match format {
+            None => out.message(b'd', |out| {
+                out.count(readers.len());
+                let mut columns = columns;
+                columns.try_for_each(|(reader, pg_type)| write_value(reader, row, *pg_type, Format::Binary, out))
+            }),
+            Some(format) => out.message(b'd', |out| {
+                for (at, (reader, pg_type)) in columns.enumerate() {
+                    scratch.clear();
+                    let is_null = reader.is_null(row);
+                    if !is_null {
+                        types::write_text(&reader.get(row), *pg_type, scratch)?;
+                    }
+                    put_field((!is_null).then_some(scratch.as_slice()), at == 0, format, &mut out.0);
+                }
+                end_row(&mut out.0);
+                Ok(())
+            }),
+        }
+    }
+
+    /// Writes what comes behind the rows.
+    pub(crate) fn end(&self, out: &mut Out) {
+        if self.format.is_none() {
+            out.message(b'd', |out| out.i16(-1));
+        }
     }
 }

@@ -76,7 +76,8 @@ impl Own {
             Some("close") => Own::Close(parser.name_or_all("a cursor")?),
             Some("discard") => {
                 let (all, plans) = (parser.skip_word("all"), parser.skip_word("plans"));
-                let known = all || plans || ["sequences", "temp", "temporary"].iter().any(|word| parser.skip_word(word));
+                let known =
+                    all || plans || ["sequences", "temp", "temporary"].iter().any(|word| parser.skip_word(word));
                 if !known {
                     return Err(parser.expected("ALL, PLANS, SEQUENCES or TEMP"));
                 }

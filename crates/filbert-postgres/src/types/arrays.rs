@@ -9,7 +9,9 @@ use std::borrow::Cow;
 
 use filbert_data::Value;
 
-use super::{PgType, Text, binary, read_binary as read_item_binary, read_text as read_item, text, write_text as write_item};
+use super::{
+    PgType, Text, binary, read_binary as read_item_binary, read_text as read_item, text, write_text as write_item,
+};
 use crate::error::{PgError, sqlstate};
 
 /// Arrays within each other, as many as PostgreSQL has at most.
@@ -385,6 +387,9 @@ mod tests {
             assert!(read_binary(&bytes(broken), array(Base::Int4)).is_err(), "{broken:?}");
         }
         assert_eq!(read_binary(&bytes(&[0, 0, 23]), array(Base::Int4)).unwrap(), Value::Array(vec![]));
-        assert_eq!(read_binary(&bytes(&[2, 0, 23, i32::MAX, 1, 0, 1]), array(Base::Int4)).unwrap(), Value::Array(vec![]));
+        assert_eq!(
+            read_binary(&bytes(&[2, 0, 23, i32::MAX, 1, 0, 1]), array(Base::Int4)).unwrap(),
+            Value::Array(vec![])
+        );
     }
 }

@@ -35,7 +35,9 @@ pub(crate) fn read_binary<'a>(bytes: &'a [u8], pg_type: PgType) -> Result<Value<
         Base::Float4 => Value::Float32(f32::from_be_bytes(fixed(bytes, pg_type)?)),
         Base::Float8 => Value::Float64(f64::from_be_bytes(fixed(bytes, pg_type)?)),
         Base::Numeric => Value::Decimal(decimals::read_binary(bytes)?),
-        Base::Text | Base::Varchar | Base::Bpchar | Base::Name | Base::Char | Base::Unknown => Value::text(utf8(bytes)?),
+        Base::Text | Base::Varchar | Base::Bpchar | Base::Name | Base::Char | Base::Unknown => {
+            Value::text(utf8(bytes)?)
+        }
         Base::Bytea => Value::Bytes(Cow::Borrowed(bytes)),
         Base::Date => {
             let days = i32::from_be_bytes(fixed(bytes, pg_type)?);
@@ -47,8 +49,7 @@ pub(crate) fn read_binary<'a>(bytes: &'a [u8], pg_type: PgType) -> Result<Value<
         }
         Base::Timestamp | Base::Timestamptz => {
             let microseconds = i64::from_be_bytes(fixed(bytes, pg_type)?);
-            let timestamp =
-                moments::timestamp_of(microseconds).ok_or_else(|| moments::out_of_range("timestamp"))?;
+            let timestamp = moments::timestamp_of(microseconds).ok_or_else(|| moments::out_of_range("timestamp"))?;
             match pg_type.base {
                 Base::Timestamp => Value::Timestamp(timestamp),
                 _ => Value::TimestampTz(moments::in_utc(timestamp)),

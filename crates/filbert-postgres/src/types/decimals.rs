@@ -29,7 +29,9 @@ fn digits(number: &BigDecimal) -> Result<Digits, Box<PgError>> {
     let count = i64::try_from(digits.len()).unwrap_or(i64::MAX);
     let whole_digits = if is_zero { 1 } else { count.saturating_sub(scale) };
     if scale > FRACTION_DIGITS_MAX || whole_digits > WHOLE_DIGITS_MAX {
-        let message = format!("the number has {whole_digits} digits before and {scale} behind the point, more than numeric can have");
+        let message = format!(
+            "the number has {whole_digits} digits before and {scale} behind the point, more than numeric can have"
+        );
         return Err(PgError::new(sqlstate::NUMBER_OUT_OF_RANGE, message));
     }
     let fraction_digits = usize::try_from(scale).unwrap_or_default();
@@ -89,7 +91,8 @@ pub(super) fn read_binary(bytes: &[u8]) -> Result<BigDecimal, Box<PgError>> {
     let broken = |what: &str| PgError::new(sqlstate::INVALID_BINARY, format!("a binary numeric {what}"));
     let (parts, rest) = bytes.as_chunks::<2>();
     let mut parts = parts.iter().map(|part| i16::from_be_bytes(*part));
-    let (Some(count), Some(weight), Some(sign), Some(scale)) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+    let (Some(count), Some(weight), Some(sign), Some(scale)) = (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
         return Err(broken("is shorter than 8 bytes"));
     };
     let (groups, sign) = (parts.collect::<Vec<_>>(), sign.cast_unsigned());
@@ -103,7 +106,8 @@ pub(super) fn read_binary(bytes: &[u8]) -> Result<BigDecimal, Box<PgError>> {
         return Err(broken("has digits that are none"));
     }
     let digits: String = groups.iter().map(|group| format!("{group:04}")).collect();
-    let unscaled: BigInt = if digits.is_empty() { BigInt::ZERO } else { digits.parse().map_err(|_| broken("has no digits"))? };
+    let unscaled: BigInt =
+        if digits.is_empty() { BigInt::ZERO } else { digits.parse().map_err(|_| broken("has no digits"))? };
     let unscaled = if sign == NEGATIVE { -unscaled } else { unscaled };
     let places = (i64::from(count) - 1 - i64::from(weight)) * 4;
     if unscaled.sign() == Sign::NoSign {

@@ -12,11 +12,7 @@ const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 pub(super) fn write_text(interval: &Interval, out: &mut Text<'_>) {
     let start = out.len();
     let mut was_negative = false;
-    let parts = [
-        (interval.months / 12, "year"),
-        (interval.months % 12, "mon"),
-        (interval.days, "day"),
-    ];
+    let parts = [(interval.months / 12, "year"), (interval.months % 12, "mon"), (interval.days, "day")];
     for (value, unit) in parts.into_iter().filter(|(value, _)| *value != 0) {
         let space = if out.len() > start { " " } else { "" };
         let plus = if was_negative && value > 0 { "+" } else { "" };

@@ -134,7 +134,8 @@ fn day(text: &str, is_bc: bool) -> Option<NaiveDate> {
         (None, None) if year.len() == 8 => (year.get(..4)?, year.get(4..6)?, year.get(6..)?),
         _ => return None,
     };
-    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u32>().ok()).flatten();
+    let number =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u32>().ok()).flatten();
     let year = i32::try_from(number(year)?).ok()?;
     NaiveDate::from_ymd_opt(if is_bc { 1 - year } else { year }, number(month)?, number(day)?)
 }
@@ -165,7 +166,8 @@ fn offset(zone: &str) -> Option<i32> {
     };
     let mut seconds = 0;
     for (part, unit) in parts.iter().zip([3600, 60, 1]) {
-        let value: i32 = if part.is_empty() { 0 } else { part.parse().ok().filter(|value| (0..=59).contains(value))? };
+        let value: i32 =
+            if part.is_empty() { 0 } else { part.parse().ok().filter(|value| (0..=59).contains(value))? };
         seconds += value * unit;
     }
     (parts.len() <= 3 && seconds < 16 * 3600).then_some(sign * seconds)
@@ -193,7 +195,8 @@ mod tests {
             assert_eq!(out.unwrap_or_default(), expected, "{text}");
             assert_eq!(moment.and_then(microseconds).and_then(timestamp_of), moment);
         }
-        for text in ["", "2024-13-01", "2024-02-30", "x", "2024-02-29 25:00:00", "2024-02-29 12:00 Nowhere", "infinity"] {
+        for text in ["", "2024-13-01", "2024-02-30", "x", "2024-02-29 25:00:00", "2024-02-29 12:00 Nowhere", "infinity"]
+        {
             assert_eq!(read_timestamptz(text), None, "{text}");
         }
     }

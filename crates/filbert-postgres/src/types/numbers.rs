@@ -86,7 +86,9 @@ mod tests {
         ] {
             assert_eq!(Text::written(|out| float8(value, out)), expected);
         }
-        for (value, expected) in [(1e5, "100000"), (1e6, "1e+06"), (0.1, "0.1"), (123_456.0, "123456"), (3.4e38, "3.4e+38")] {
+        for (value, expected) in
+            [(1e5, "100000"), (1e6, "1e+06"), (0.1, "0.1"), (123_456.0, "123456"), (3.4e38, "3.4e+38")]
+        {
             assert_eq!(Text::written(|out| float4(value, out)), expected);
         }
     }

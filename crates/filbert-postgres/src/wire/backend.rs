@@ -280,7 +280,13 @@ mod tests {
             b"T\0\0\0\x1a\0\x01n\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\x01"
         );
         assert_eq!(written(|out| out.copy_response(true, Format::Text, 1)), b"G\0\0\0\x09\0\0\x01\0\0");
-        let error = ErrorFields { severity: "ERROR", sqlstate: "42601", message: "no", position: Some(3), ..ErrorFields::default() };
+        let error = ErrorFields {
+            severity: "ERROR",
+            sqlstate: "42601",
+            message: "no",
+            position: Some(3),
+            ..ErrorFields::default()
+        };
         assert_eq!(written(|out| out.error(error)), b"E\0\0\0\x21SERROR\0VERROR\0C42601\0Mno\0P3\0\0");
     }
 

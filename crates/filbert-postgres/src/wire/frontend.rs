@@ -61,10 +61,17 @@ impl<'a> Bind<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Frontend<'a> {
     Query(&'a str),
-    Parse { name: &'a str, text: &'a str, types: Oids<'a> },
+    Parse {
+        name: &'a str,
+        text: &'a str,
+        types: Oids<'a>,
+    },
     Bind(Bind<'a>),
     Describe(Target, &'a str),
-    Execute { portal: &'a str, rows_max: u32 },
+    Execute {
+        portal: &'a str,
+        rows_max: u32,
+    },
     Close(Target, &'a str),
     Flush,
     Sync,
@@ -188,10 +195,7 @@ mod tests {
         assert_eq!((bind.portal, bind.statement, bind.count), ("p", "s", 2));
         assert_eq!(bind.values().collect::<Vec<_>>(), [Some(&b"A"[..]), None]);
         assert_eq!((bind.formats.iter().collect::<Vec<_>>(), bind.results.len()), (vec![1], 1));
-        assert!(matches!(
-            Frontend::decode(b'E', b"p\0\0\0\0\x05"),
-            Ok(Frontend::Execute { portal: "p", rows_max: 5 })
-        ));
+        assert!(matches!(Frontend::decode(b'E', b"p\0\0\0\0\x05"), Ok(Frontend::Execute { portal: "p", rows_max: 5 })));
         assert!(matches!(Frontend::decode(b'D', b"Sx\0"), Ok(Frontend::Describe(Target::Statement, "x"))));
         assert!(matches!(Frontend::decode(b'd', b""), Ok(Frontend::CopyData(b""))));
     }
@@ -207,7 +211,11 @@ mod tests {
             (b'B', b"\0\0\0\0\0\x01\xff\xff\xff\xfe", "message 'B' has a false length of a value: -2"),
             (b'B', b"\0\0\0\0\0\x01\x7f\xff\xff\xff", "message 'B' ends before its value"),
             (b'B', b"\0\0\0\x01\0\x02\0\0\0\0", "message 'B' has a false parameter formats: 2"),
-            (b'B', b"\0\0\0\x02\0\x01\0\x01\0\0\0\0", "message 'B' has a false number of parameter formats: 2 for 0 parameters"),
+            (
+                b'B',
+                b"\0\0\0\x02\0\x01\0\x01\0\0\0\0",
+                "message 'B' has a false number of parameter formats: 2 for 0 parameters",
+            ),
             (b'D', b"Xx\0", "message 'D' has a false kind: X"),
             (b'S', b"\0", "message 'S' has 1 bytes behind its last field"),
             (b'?', b"", "unknown message '?'"),
