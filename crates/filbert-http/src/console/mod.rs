@@ -32,8 +32,7 @@ use filbert_grid::Grid;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use assets::{page, wants_page};
-pub(crate) use latency::{LATENCY_BUCKETS, LatencyCounts, bucket_of};
-pub(crate) use sources::{DoorFigures, Sources, Warning, WarningLevel};
+pub(crate) use sources::{Sources, Warning, WarningLevel};
 
 use sampler::Sampler;
 
@@ -48,7 +47,7 @@ pub(crate) fn routes<S>(grid: Arc<Grid>, sources: Sources) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
 {
-    let sampler = Sampler::start(&grid, &sources);
+    let sampler = Sampler::start(&grid);
     Router::new()
         .route("/_filbert/console", get(|headers: HeaderMap| async move { page(&headers) }))
         .route("/_filbert/assets/{name}", get(asset))

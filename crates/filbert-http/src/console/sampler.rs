@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use super::maps::MapFigures;
 use super::samples::{Sample, Samples};
-use super::sources::Sources;
+use super::latency::Durations;
 use super::{machine, maps};
 
 /// Between two looks. Default 2 s: charts move, and a look takes some microseconds for each map.
@@ -27,33 +27,36 @@ pub(super) struct Sampler {
 
 impl Sampler {
     /// Looks once, and goes on in a task of the current runtime; without a runtime it stays with the first look.
-    pub(super) fn start(grid: &Arc<Grid>, sources: &Sources) -> Arc<Sampler> {
+    pub(super) fn start(grid: &Arc<Grid>) -> Arc<Sampler> {
         let sampler = Arc::new(Sampler { samples: RwLock::default() });
         if let Ok(runtime) = Handle::try_current() {
-            sampler.look(grid, sources);
-            runtime.spawn(run(Arc::downgrade(&sampler), Arc::downgrade(grid), sources.clone()));
+            sampler.look(grid);
+            runtime.spawn(run(Arc::downgrade(&sampler), Arc::downgrade(grid)));
         } else {
             tracing::warn!("the console keeps no samples, as it was made outside of a tokio runtime");
-            sampler.look(grid, sources);
+            sampler.look(grid);
         }
         sampler
     }
 
-    fn look(&self, grid: &Grid, sources: &Sources) {
-        let (maps, latency) = (maps::list(grid), (sources.latency)());
+    fn look(&self, grid: &Grid) {
+        let maps = maps::list(grid);
+        let (operations, statements) = (Durations::of_operations(grid), Durations::of_statements(grid));
+        let kinds = grid.metrics().statements();
         let process = machine::process();
         let statistics = grid.statistics();
         let sample = Sample {
             at_ms: grid.now().0,
-            statements: (sources.statements)(),
+            statements: kinds.iter().map(|kind| kind.succeeded + kind.failed).sum(),
+            statements_failed: kinds.iter().map(|kind| kind.failed).sum(),
             entries: maps.iter().map(|map| map.entries).sum(),
             memory_bytes: statistics.memory_bytes,
             resident_bytes: process.resident_bytes,
             cpu_ms: process.cpu_ms,
-            connections: statistics.connections + (sources.doors)().iter().map(|door| door.connections).sum::<usize>(),
+            connections: grid.metrics().doors().iter().map(|door| door.connections).sum(),
             ..Sample::default()
         };
-        self.samples.write().push(sample, maps, latency);
+        self.samples.write().push(sample, maps, operations, statements);
     }
 
     /// Figures of maps as of the newest sample.
@@ -67,16 +70,15 @@ impl Sampler {
     }
 }
 
-async fn run(sampler: Weak<Sampler>, grid: Weak<Grid>, sources: Sources) {
+async fn run(sampler: Weak<Sampler>, grid: Weak<Grid>) {
     let mut pause = INTERVAL;
     loop {
         tokio::time::sleep(pause).await;
         let (Some(sampler), Some(grid)) = (sampler.upgrade(), grid.upgrade()) else { return };
-        let sources = sources.clone();
         // Locks of partitions are waited for: not on a network task.
         let looked = tokio::task::spawn_blocking(move || {
             let start = Instant::now();
-            sampler.look(&grid, &sources);
+            sampler.look(&grid);
             start.elapsed()
         });
         let Ok(took) = looked.await else { return };

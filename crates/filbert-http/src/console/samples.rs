@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::latency::LatencyCounts;
+use super::latency::{Durations, Percentiles};
 use super::maps::{Counters, MapFigures};
 
 /// Samples that are kept. Default 450, a quarter of an hour: who is called because something was slow sees how it came.
@@ -19,11 +19,13 @@ pub(super) struct Sample {
     /// Of all maps since the start, those that were dropped included.
     #[serde(flatten)]
     pub(super) counters: Counters,
-    /// Statements since the start.
+    /// Statements since the start, those that failed included.
     pub(super) statements: u64,
-    /// Operations whose latency was measured since the sample before.
-    pub(super) p50_us: Option<f64>,
-    pub(super) p99_us: Option<f64>,
+    pub(super) statements_failed: u64,
+    /// How long operations on maps took since the sample before.
+    pub(super) operation: Percentiles,
+    /// How long statements took since the sample before.
+    pub(super) statement: Percentiles,
     pub(super) entries: usize,
     /// Bytes of all maps.
     pub(super) memory_bytes: usize,
@@ -41,12 +43,13 @@ pub(super) struct Samples {
     maps: Arc<Vec<MapFigures>>,
     counters: Counters,
     by_map: HashMap<String, Counters>,
-    latency: LatencyCounts,
+    operations: Durations,
+    statements: Durations,
 }
 
 impl Samples {
     /// Takes what was seen now; percentiles and counters of all maps are computed here.
-    pub(super) fn push(&mut self, mut sample: Sample, maps: Vec<MapFigures>, latency: LatencyCounts) {
+    pub(super) fn push(&mut self, mut sample: Sample, maps: Vec<MapFigures>, operations: Durations, statements: Durations) {
         let first = self.ring.is_empty();
         for map in &maps {
             let before = self.by_map.get(&map.name).copied().unwrap_or_default();
@@ -55,10 +58,11 @@ impl Samples {
         self.by_map = maps.iter().map(|map| (map.name.clone(), map.counters)).collect();
         sample.counters = self.counters;
         if !first {
-            sample.p50_us = latency.percentile_since_us(&self.latency, 50.0);
-            sample.p99_us = latency.percentile_since_us(&self.latency, 99.0);
+            sample.operation = operations.since(&self.operations);
+            sample.statement = statements.since(&self.statements);
         }
-        self.latency = latency;
+        self.operations = operations;
+        self.statements = statements;
         self.maps = Arc::new(maps);
         if self.ring.len() >= SAMPLES_MAX {
             self.ring.pop_front();

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use filbert_grid::metrics::{DoorFigures, OperationFigures, StatementFigures};
 use filbert_grid::{ClientView, Grid};
 use serde::{Serialize, Serializer};
 
 use super::maps::MapFigures;
 use super::sampler::{INTERVAL, Sampler};
 use super::samples::Sample;
-use super::sources::{DoorFigures, Sources, Warning};
+use super::latency::{Percentiles, percentiles};
+use super::sources::{Sources, Warning};
 use super::{machine, warnings};
 
 /// Clients that are listed. Default 200: a person reads no more, and thousands would be sent every two seconds.
@@ -21,7 +23,9 @@ pub(super) struct Status {
     interval_ms: u128,
     cluster: Cluster,
     members: Vec<Member>,
-    doors: Vec<DoorFigures>,
+    doors: Vec<Door>,
+    operations: Vec<Kind>,
+    statements: Vec<Kind>,
     clients: Clients,
     warnings: Vec<Warning>,
     #[serde(serialize_with = "shared")]
@@ -50,6 +54,24 @@ struct Member {
     listeners: usize,
     schemas: usize,
     parked_changes: usize,
+}
+
+#[derive(Serialize)]
+struct Door {
+    name: &'static str,
+    address: String,
+    connections: usize,
+    refused: u64,
+}
+
+/// What is done, by kind, since the start.
+#[derive(Serialize)]
+struct Kind {
+    kind: &'static str,
+    count: u64,
+    failed: u64,
+    #[serde(flatten)]
+    took: Percentiles,
 }
 
 #[derive(Serialize)]
@@ -100,12 +122,45 @@ pub(super) fn status(grid: &Grid, sources: &Sources, sampler: &Sampler, since_ms
             schemas: statistics.schemas,
             parked_changes: statistics.parked_changes,
         }],
-        doors: (sources.doors)(),
+        doors: doors(grid),
+        operations: operations(grid),
+        statements: statements(grid),
         clients: Clients { clients: statistics.clients, connections: statistics.connections, list: clients },
-        warnings: warnings::all(grid, &statistics, machine_bytes, (sources.warnings)()),
+        warnings: warnings::all(grid, &statistics, machine_bytes, sources.warnings.clone()),
         maps: sampler.maps(),
         samples: sampler.since(since_ms),
     }
+}
+
+fn doors(grid: &Grid) -> Vec<Door> {
+    let door = |door: DoorFigures| Door {
+        name: door.name,
+        address: door.address.to_string(),
+        connections: door.connections,
+        refused: door.refused,
+    };
+    grid.metrics().doors().into_iter().map(door).collect()
+}
+
+fn operations(grid: &Grid) -> Vec<Kind> {
+    let seen = grid.metrics().operations().into_iter().filter(|figures| figures.count > 0);
+    let kind = |figures: OperationFigures| Kind {
+        kind: figures.kind.name(),
+        count: figures.count,
+        failed: 0,
+        took: percentiles(&figures.durations),
+    };
+    seen.map(kind).collect()
+}
+
+fn statements(grid: &Grid) -> Vec<Kind> {
+    let kind = |figures: StatementFigures| Kind {
+        kind: figures.kind.name(),
+        count: figures.succeeded + figures.failed,
+        failed: figures.failed,
+        took: percentiles(&figures.durations),
+    };
+    grid.metrics().statements().into_iter().map(kind).filter(|kind| kind.count > 0).collect()
 }
 
 fn shared<S: Serializer>(maps: &Arc<Vec<MapFigures>>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,13 +1,15 @@
 //! The console's answers, without a browser.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use axum::http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue};
+use filbert_grid::metrics::OperationKind;
 use filbert_grid::{Caller, Change, Environment, Expiry, GridConfig, PutMode, SystemClock};
 use http_body_util::BodyExt;
 
-use super::latency::bucket_of;
+use super::latency::{Durations, Percentiles};
 use super::*;
 
 fn grid() -> Arc<Grid> {
@@ -73,7 +75,7 @@ async fn status_and_details_tell_of_a_map() {
     let key = [0, 0, 0, 1, 0, 0, 0, 9];
     let change = Change::Put { key: &key, value: &key, expiry: Expiry::default(), mode: PutMode::Set };
     map.change(map.partition_of(&key), Caller::default(), change, |_| ()).unwrap();
-    let sampler = Sampler::start(&grid, &Sources::default());
+    let sampler = Sampler::start(&grid);
     let status = serde_json::to_value(status::status(&grid, &Sources::default(), &sampler, 0)).unwrap();
     assert_eq!(status["maps"][0]["name"], "capitals");
     assert_eq!(status["maps"][0]["puts"], 1);
@@ -96,15 +98,17 @@ fn counters_go_on_when_a_map_is_dropped_and_made_anew() {
 
 #[test]
 fn percentiles_are_of_what_came_since_the_sample_before() {
-    let mut before = LatencyCounts::default();
-    before.0[bucket_of(1_000_000.0)] += 100;
-    let mut now = before.clone();
-    (0..99).for_each(|_| now.0[bucket_of(100.0)] += 1);
-    now.0[bucket_of(5_000.0)] += 1;
-    let within = |percentile: Option<f64>, micros: f64| (micros..=micros * 1.2).contains(&percentile.unwrap());
-    assert!(within(now.percentile_since_us(&before, 50.0), 100.0));
-    assert!(within(now.percentile_since_us(&before, 99.0), 100.0));
-    assert!(within(now.percentile_since_us(&before, 100.0), 5_000.0));
-    assert_eq!(now.percentile_since_us(&now, 99.0), None);
-    assert_eq!(bucket_of(f64::INFINITY), LATENCY_BUCKETS - 1);
+    let grid = grid();
+    let observe = |micros, times| (0..times).for_each(|_| grid.metrics().observe(OperationKind::Get, Duration::from_micros(micros)));
+    observe(1_000_000, 100);
+    let before = Durations::of_operations(&grid);
+    observe(100, 98);
+    observe(5_000, 2);
+    // Statements are timed as such.
+    grid.metrics().observe(OperationKind::Sql, Duration::from_secs(1));
+    let now = Durations::of_operations(&grid);
+    let took = now.since(&before);
+    let within = |percentile: Option<f64>, micros: f64| (micros..=micros * 1.25).contains(&percentile.unwrap());
+    assert!(within(took.p50_us, 100.0) && within(took.p99_us, 5_000.0), "{took:?}");
+    assert_eq!(now.since(&now), Percentiles::default());
 }
