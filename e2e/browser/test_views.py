@@ -11,7 +11,7 @@ def test_the_overview_tells_of_the_member(page, client, people):
     assert int(tiles["Entries"].replace(",", "")) >= PEOPLE
     page.sees("console-test")
     page.sees("Python 5.7.0")
-    assert "HTTP" in page.text() and len(page.all(".chart")) == 4
+    assert "HTTP" in page.text() and len(page.all(".chart")) == 6
 
 
 def test_charts_move(page, people):

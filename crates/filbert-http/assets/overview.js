@@ -6,6 +6,7 @@ import { bytes, bytesParts, count, micros, percent, short } from "./format.js";
 import { steps, store } from "./status.js";
 
 const SPANS = [[60_000, "1 min"], [300_000, "5 min"], [900_000, "15 min"]];
+const DOORS = { hazelcast: "Hazelcast", http: "HTTP", postgres: "PostgreSQL", postgresql: "PostgreSQL" };
 const KINDS = { PYH: "Python", JVM: "Java", NJS: "Node.js", GOO: "Go", CPP: "C++", CSP: ".NET", RST: "Rust" };
 const SIGNS = { note: "M10 9v5M10 6.200v.1M10 2.500a7.500 7.500 0 1 0 0 15 7.500 7.500 0 0 0 0-15Z", other: "M10 7.500v4M10 14v.1M10 2.500 18 17H2Z" };
 
@@ -18,7 +19,9 @@ export function view() {
   };
   const charts = {
     operations: chart({ title: "Operations/s", series: [{ label: "gets" }, { label: "puts" }, { label: "removes" }], format: short, floor: 10, emptyText: "Waiting for the second sample" }),
-    latency: chart({ title: "Latency", series: [{ label: "p50" }, { label: "p99" }], format: micros, floor: 100, emptyText: "Nothing ran in this time" }),
+    operationLatency: chart({ title: "Latency of operations", series: [{ label: "p50" }, { label: "p99" }], format: micros, floor: 10, emptyText: "None was timed in this time" }),
+    statements: chart({ title: "Statements/s", series: [{ label: "all" }, { label: "failed" }], format: short, floor: 10, emptyText: "Waiting for the second sample" }),
+    statementLatency: chart({ title: "Latency of statements", series: [{ label: "p50" }, { label: "p99" }], format: micros, floor: 1000, emptyText: "None ran in this time" }),
     memory: chart({ title: "Memory", series: [{ label: "maps" }, { label: "process" }], format: bytes, binary: true, floor: 16 << 20, emptyText: "Waiting for the first sample" }),
     cpu: chart({ title: "Processors", series: [{ label: "busy" }], format: (value) => `${value.toFixed(value < 10 ? 1 : 0)} %`, tick: (value) => `${value} %`, floor: 100, emptyText: "Not known on this system" }),
   };
@@ -30,6 +33,7 @@ export function view() {
   const members = h("tbody");
   const clients = h("tbody");
   const doors = h("p", { class: "note" });
+  const kinds = h("tbody");
   const clientNote = h("span", { class: "note" });
   const clientPanel = h("section", { class: "panel" }, h("div", { class: "panel-head" }, h("h2", {}, "Clients"), clientNote), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Clients" },
     h("table", { class: "stack" }, heads("Name", "Library", "Address", "#Connections"), clients)));
@@ -40,6 +44,8 @@ export function view() {
     h("div", { class: "charts" }, Object.values(charts).map((chart) => chart.node)),
     h("section", { class: "panel" }, h("div", { class: "panel-head" }, h("h2", {}, "Members"), doors), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Members" },
       h("table", { class: "stack" }, heads("Member", "#Partitions", "#Maps' memory", "#Process", "#Processors", "#Listeners", "#Waiting for locks"), members))),
+    h("section", { class: "panel" }, h("div", { class: "panel-head" }, h("h2", {}, "Operations and statements"), h("span", { class: "note" }, "since the start; operations are timed now and then, in the member, without the network")), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Operations and statements" },
+      h("table", { class: "stack" }, heads("Kind", "#Now", "#Count", "#Failed", "#p50", "#p99"), kinds))),
     clientPanel);
 
   function update() {
@@ -51,11 +57,14 @@ export function view() {
     const past = steps();
     drawTiles(tiles, status, past.at(-1));
     charts.operations.update(past.map((step) => ({ t: step.t, v: [step.gets, step.puts, step.removes] })), span);
-    charts.latency.update(past.map(({ t, sample }) => ({ t, v: [sample.p50_us, sample.p99_us] })), span);
+    charts.operationLatency.update(past.map(({ t, sample: { operation } }) => ({ t, v: [operation.p50_us, operation.p99_us] })), span);
+    charts.statements.update(past.map((step) => ({ t: step.t, v: [step.statements, step.failed] })), span);
+    charts.statementLatency.update(past.map(({ t, sample: { statement } }) => ({ t, v: [statement.p50_us, statement.p99_us] })), span);
     charts.memory.update(store.samples.map((sample) => ({ t: sample.at_ms, v: [sample.memory_bytes, sample.resident_bytes] })), span);
     charts.cpu.update(past.map((step) => ({ t: step.t, v: [step.cpu] })), span);
     drawMembers(members, status);
-    setText(doors, status.doors.map((door) => `${door.name} ${door.address}`).join(" · "));
+    setText(doors, status.doors.map((door) => `${DOORS[door.name] ?? door.name} ${door.address}`).join(" · "));
+    drawKinds(kinds, status);
     drawClients(clients, clientNote, status.clients);
     clientPanel.hidden = status.clients.clients === 0;
   }
@@ -96,7 +105,7 @@ function drawTiles(tiles, status, step) {
   const hits = sample && sample.gets > 0 ? `${percent(sample.hits, sample.gets)} of gets find an entry` : "gets, puts and removes";
   say(tiles.operations, operations === null ? "–" : short(Math.round(operations)), "/s", hits);
   const now = step?.sample;
-  say(tiles.statements, step ? short(Math.round(step.statements * 10) / 10) : "–", "/s", now?.p99_us ? `p99 ${micros(now.p99_us)}` : "none right now");
+  say(tiles.statements, step ? short(Math.round(step.statements * 10) / 10) : "–", "/s", now?.statement.p99_us ? `p99 ${micros(now.statement.p99_us)}` : "none right now");
   const clients = status.clients.clients;
   say(tiles.connections, count(sample?.connections ?? status.clients.connections), "", `${count(clients)} ${clients === 1 ? "client" : "clients"} of the grid`);
 }
@@ -120,6 +129,18 @@ function drawMembers(body, status) {
   redraw(body, rows);
 }
 
+function drawKinds(body, { operations, statements }) {
+  const row = (group) => (kind) => {
+    const now = store.kinds.get(`${group} ${kind.kind}`) ?? 0;
+    return [
+      [h("strong", {}, group === "statement" ? kind.kind.toUpperCase() : kind.kind.replaceAll("_", " ")), " ", h("span", { class: "tag" }, group)],
+      [now > 0 ? `${short(now < 10 ? Math.round(now * 10) / 10 : Math.round(now))}/s` : "", "now"], [count(kind.count), "count"],
+      [kind.failed > 0 ? count(kind.failed) : "", "failed"], [kind.p50_us === null ? "" : micros(kind.p50_us), "p50"], [kind.p99_us === null ? "" : micros(kind.p99_us), "p99"],
+    ];
+  };
+  redraw(body, [...operations.map(row("operation")), ...statements.map(row("statement"))]);
+}
+
 function drawClients(body, note, { clients, list }) {
   setText(note, clients > list.length ? `${count(list.length)} of ${count(clients)}` : "");
   redraw(body, list.map((client) => [
@@ -130,7 +151,7 @@ function drawClients(body, note, { clients, list }) {
 
 /** Rows are made anew only if they say something else, so that a selection in them survives. */
 function redraw(body, rows) {
-  const made = rows.map(([first, ...others]) => h("tr", {}, h("td", {}, first), others.map(([text, label]) => h("td", { class: label ? "number" : null, "data-label": label ?? null }, text))));
+  const made = rows.map(([first, ...others]) => h("tr", {}, h("td", {}, first), others.map(([text, label]) => h("td", { class: label ? `number${text === "" ? " none" : ""}` : null, "data-label": label ?? null }, text))));
   const text = made.map((row) => row.textContent).join("\n");
   if (body.dataset.text === text) return;
   body.dataset.text = text;

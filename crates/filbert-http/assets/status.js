@@ -9,6 +9,8 @@ export const store = {
   samples: [],
   /** Rates by the map's name: reads, writes and removals per second. */
   rates: new Map(),
+  /** How often each kind of operation and statement is done, per second, by "operation get" and the like. */
+  kinds: new Map(),
   /** Rates of the past by the map's name, as far as this page saw them. */
   past: new Map(),
   /** Why there is no answer. */
@@ -63,7 +65,11 @@ function take(status) {
   const at = store.samples.at(-1)?.at_ms ?? status.now_ms;
   if (previous && at <= previous.at) return;
   rate(status, at);
-  previous = { at, maps: new Map(status.maps.map((map) => [map.name, map])) };
+  const counts = new Map([...status.operations.map((kind) => [`operation ${kind.kind}`, kind.count]), ...status.statements.map((kind) => [`statement ${kind.kind}`, kind.count])]);
+  // Counts are of now, samples may be older.
+  const seconds = previous ? (status.now_ms - previous.now) / 1000 : 0;
+  store.kinds = new Map([...counts].map(([name, count]) => [name, seconds > 0 ? Math.max(0, count - (previous.counts.get(name) ?? 0)) / seconds : 0]));
+  previous = { at, now: status.now_ms, counts, maps: new Map(status.maps.map((map) => [map.name, map])) };
 }
 
 function rate(status, at) {
@@ -103,6 +109,7 @@ export function steps() {
       puts: per("puts"),
       removes: per("removes"),
       statements: per("statements"),
+      failed: per("statements_failed"),
       cpu: now.cpu_ms === null ? null : Math.max(0, now.cpu_ms - before.cpu_ms) / 10 / seconds,
       sample: now,
     });
