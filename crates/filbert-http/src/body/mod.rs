@@ -1,4 +1,7 @@
-//! A request's body as one piece of memory, within limits.
+//! A request's body as one piece of memory, within limits, and unpacked.
+
+mod gzip;
+mod inflate;
 
 use std::sync::Arc;
 
@@ -8,6 +11,9 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use tokio::time::timeout;
+
+use gzip::GzipError;
+use inflate::InflateError;
 
 use crate::failure::Failure;
 use crate::shared::{Room, Shared};
@@ -21,6 +27,9 @@ pub(crate) struct Received {
 /// Memory that is taken for a body in advance, whatever length is announced.
 const RESERVED_BYTES_MAX: usize = 1 << 20;
 
+/// Packed bytes that are unpacked by the network task itself: that takes less than a millisecond.
+const IN_PLACE_BYTES_MAX: usize = 32 << 10;
+
 /// Receives a body.
 ///
 /// # Errors
@@ -31,8 +40,9 @@ pub(crate) async fn receive(shared: &Arc<Shared>, headers: &HeaderMap, mut body:
     if announced.is_some_and(|bytes| usize::try_from(bytes).map_or(true, |bytes| bytes > limit)) {
         return Err(Failure::body_too_large(limit));
     }
-    let encoding = headers.get(CONTENT_ENCODING).map(|value| value.to_str().unwrap_or("?").trim());
-    if let Some(encoding) = encoding.filter(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
+    let encoding = headers.get(CONTENT_ENCODING).map_or("", |value| value.to_str().unwrap_or("?").trim());
+    let is_packed = encoding.eq_ignore_ascii_case("gzip") || encoding.eq_ignore_ascii_case("x-gzip");
+    if !is_packed && !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity") {
         return Err(Failure::wrong_encoding(encoding));
     }
     let mut room = Room::new(shared.clone());
@@ -53,7 +63,26 @@ pub(crate) async fn receive(shared: &Arc<Shared>, headers: &HeaderMap, mut body:
     }
     // Most bodies come in one piece, which need not be copied.
     let bytes = if whole.is_empty() { first } else { whole.freeze() };
+    let bytes = if is_packed { unpacked(bytes, &mut room, limit).await? } else { bytes };
     Ok(Received { bytes, _room: room })
+}
+
+/// Unpacks a body, a long one beside the network tasks.
+async fn unpacked(packed: Bytes, room: &mut Room, limit: usize) -> Result<Bytes, Failure> {
+    let is_long = packed.len() > IN_PLACE_BYTES_MAX;
+    let unpack = move || gzip::unpack(&packed, limit);
+    let unpacked = match is_long {
+        true => tokio::task::spawn_blocking(unpack)
+            .await
+            .map_err(|_| Failure::unavailable("this member is shutting down"))?,
+        false => unpack(),
+    };
+    let unpacked = unpacked.map_err(|error| match error {
+        GzipError::Data(InflateError::TooLong { limit }) => Failure::body_too_large(limit),
+        error => Failure::parse(format!("the body's bytes cannot be unpacked: {error}")),
+    })?;
+    room.grow(unpacked.len())?;
+    Ok(unpacked.into())
 }
 
 /// The next bytes of a body.
