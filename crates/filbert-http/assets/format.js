@@ -8,8 +8,8 @@ export function count(value) {
 }
 
 function threeDigits(value) {
-  if (value >= 100 || Number.isInteger(value)) return value.toFixed(0);
-  return value >= 10 ? value.toFixed(1) : value.toFixed(2).replace(/0$/, "");
+  const digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  return String(Number(value.toFixed(digits)));
 }
 
 /** A number of at most three digits, with a unit of a thousand, a million and so on. */

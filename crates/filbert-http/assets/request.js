@@ -130,6 +130,7 @@ export class RowReader {
   }
 
   push(piece) {
+    if (this.isFull) return;
     this.text += piece;
     const { text } = this;
     while (this.at < text.length && !this.isFull) {

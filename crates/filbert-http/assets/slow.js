@@ -66,7 +66,7 @@ export function view(route, go) {
     const wanted = state.find.toLowerCase();
     const found = jobs.filter((job) => wanted === "" || job.stmt.toLowerCase().includes(wanted));
     const items = (state.by === "shape" ? shapes(found) : found).sort((a, b) => b.ms - a.ms).slice(0, SHOWN_MAX);
-    note.textContent = problem ? `The log cannot be read now: ${problem}` : `The ${count(items.length)} longest of ${count(jobs.length)} in the log, read ${ago(readAt, Date.now())}`;
+    note.textContent = problem ? `The log cannot be read now: ${problem}` : `${state.by === "shape" ? `${count(items.length)} shapes` : `The ${count(items.length)} longest`} of ${count(jobs.length)} statements in the log, read ${ago(readAt, Date.now())}`;
     if (items.length === 0) {
       body.replaceChildren(h("div", { class: "empty" }, h("strong", {}, wanted ? "No statement has this in it" : "No statements yet"), h("span", {}, wanted ? "" : "Statements are listed here once they have run.")));
       return;

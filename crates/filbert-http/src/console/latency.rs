@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use filbert_grid::metrics::{HistogramCounts, OperationKind};
 use filbert_grid::Grid;
+use filbert_grid::metrics::{HistogramCounts, OperationKind};
 use serde::Serialize;
 
 /// What is told of durations in a histogram's last bucket, which has no end.

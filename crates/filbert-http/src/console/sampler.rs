@@ -9,9 +9,9 @@ use filbert_grid::Grid;
 use parking_lot::RwLock;
 use tokio::runtime::Handle;
 
+use super::latency::Durations;
 use super::maps::MapFigures;
 use super::samples::{Sample, Samples};
-use super::latency::Durations;
 use super::{machine, maps};
 
 /// Between two looks. Default 2 s: charts move, and a look takes some microseconds for each map.

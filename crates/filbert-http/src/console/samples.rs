@@ -49,7 +49,13 @@ pub(super) struct Samples {
 
 impl Samples {
     /// Takes what was seen now; percentiles and counters of all maps are computed here.
-    pub(super) fn push(&mut self, mut sample: Sample, maps: Vec<MapFigures>, operations: Durations, statements: Durations) {
+    pub(super) fn push(
+        &mut self,
+        mut sample: Sample,
+        maps: Vec<MapFigures>,
+        operations: Durations,
+        statements: Durations,
+    ) {
         let first = self.ring.is_empty();
         for map in &maps {
             let before = self.by_map.get(&map.name).copied().unwrap_or_default();

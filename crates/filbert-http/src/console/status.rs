@@ -6,10 +6,10 @@ use filbert_grid::metrics::{DoorFigures, OperationFigures, StatementFigures};
 use filbert_grid::{ClientView, Grid};
 use serde::{Serialize, Serializer};
 
+use super::latency::{Percentiles, percentiles};
 use super::maps::MapFigures;
 use super::sampler::{INTERVAL, Sampler};
 use super::samples::Sample;
-use super::latency::{Percentiles, percentiles};
 use super::sources::{Sources, Warning};
 use super::{machine, warnings};
 

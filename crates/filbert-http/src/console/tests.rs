@@ -99,7 +99,9 @@ fn counters_go_on_when_a_map_is_dropped_and_made_anew() {
 #[test]
 fn percentiles_are_of_what_came_since_the_sample_before() {
     let grid = grid();
-    let observe = |micros, times| (0..times).for_each(|_| grid.metrics().observe(OperationKind::Get, Duration::from_micros(micros)));
+    let observe = |micros, times| {
+        (0..times).for_each(|_| grid.metrics().observe(OperationKind::Get, Duration::from_micros(micros)))
+    };
     observe(1_000_000, 100);
     let before = Durations::of_operations(&grid);
     observe(100, 98);
