@@ -75,9 +75,12 @@ export async function run(statement, { rowsMax = 1000, signal = null, onRows = n
   return { cols, types, rows: reader.rows, rowcount, durationMs: duration ?? waitedMs, bytes, isCut: reader.isFull };
 }
 
+/** By this the console's own questions are known in the log of statements. */
+export const OWN = "-- filbert console";
+
 /** Rows as objects by column name, for the console's own questions. */
 export async function ask(statement, rowsMax = 10_000) {
-  const { cols, rows } = await run(statement, { rowsMax });
+  const { cols, rows } = await run(`${statement} ${OWN}`, { rowsMax });
   return rows.map((row) => Object.fromEntries(cols.map((name, at) => [name, row[at]])));
 }
 

@@ -2,12 +2,14 @@
 
 import { copy, h } from "./dom.js";
 import { ago, count, millis, moment } from "./format.js";
-import { ask } from "./request.js";
+import { OWN, ask } from "./request.js";
+import { store } from "./status.js";
 import { tokens } from "./tokens.js";
 
 const SHOWN_MAX = 200;
-const READ_MAX = 10_000;
-const REFRESH_MS = 5000;
+/** Statements read from the log: shapes need many to be told apart. */
+const READ_MAX = { each: 1_000, shape: 10_000 };
+const REFRESH_MS = 10_000;
 
 export function view(route, go) {
   const state = { by: route.params.get("by") === "shape" ? "shape" : "each", find: route.params.get("q") ?? "", open: new Set() };
@@ -21,6 +23,7 @@ export function view(route, go) {
     state.by = name;
     remember();
     draw();
+    read();
   } }, label)]));
   const refresh = h("button", { type: "button", class: "button", onclick: () => read() }, "Refresh");
   const body = h("div", {});
@@ -47,8 +50,8 @@ export function view(route, go) {
     isReading = true;
     readAt = Date.now();
     try {
-      const rows = await ask(`SELECT id, stmt, started, ended, error, username FROM sys.jobs_log ORDER BY ended - started DESC LIMIT ${READ_MAX} -- filbert console`, READ_MAX);
-      jobs = rows.map((row) => ({ ...row, started: Number(row.started), ms: Math.max(0, Number(row.ended) - Number(row.started)) })).filter((job) => !job.stmt.endsWith("-- filbert console"));
+      const rows = await ask(`SELECT id, stmt, started, ended, error, username FROM sys.jobs_log ORDER BY ended - started DESC LIMIT ${READ_MAX[state.by]}`);
+      jobs = rows.map((row) => ({ ...row, started: Number(row.started), ms: Math.max(0, Number(row.ended) - Number(row.started)) })).filter((job) => !job.stmt.endsWith(OWN));
       problem = null;
     } catch (error) {
       problem = error.name === "TypeError" ? "the member does not answer" : error.message;
@@ -102,7 +105,7 @@ export function view(route, go) {
       h("td", { class: "number" }, h("span", { class: "took" }, millis(job.ms)), h("div", { class: "bar", "aria-hidden": "true" }, fill)),
       h("td", {}, expand, job.error && h("p", { class: "error" }, job.error), more),
       job.runs === undefined
-        ? [h("td", { class: `dim${job.username ? "" : " none"}` }, job.username ?? ""), h("td", { class: "dim", title: moment(job.started) }, ago(job.started, Date.now()))]
+        ? [h("td", { class: `dim${job.username ? "" : " none"}` }, job.username ?? ""), h("td", { class: "dim", title: moment(job.started) }, ago(job.started, store.status?.now_ms ?? Date.now()))]
         : [h("td", { class: "number", "data-label": "runs" }, count(job.runs)), h("td", { class: "number", "data-label": "mean" }, millis(job.total / job.runs))]);
   }
 
