@@ -154,7 +154,12 @@ async fn create_view(
     // A view whose query cannot be planned helps nobody.
     let planned = plan_query(engine.sessions.planning(asker.dialect()), &engine.tables, query.clone()).await?;
     let columns = planned.columns.iter().map(|column| (column.name.clone(), column.field_type.clone()));
-    let view = View { name: name.to_owned(), query: query_text.to_owned(), dialect: asker.dialect(), columns: columns.collect() };
+    let view = View {
+        name: name.to_owned(),
+        query: query_text.to_owned(),
+        dialect: asker.dialect(),
+        columns: columns.collect(),
+    };
     engine.tables.catalog().put_view(view, or_replace, if_not_exists).map(|_| ())
 }
 

@@ -11,8 +11,8 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_stream};
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{
-    ColumnMeta, DescribeReply, Dialect, EntryFilter, EntryProjection, ExpectedResult, MapQuery, PreparedQuery, QueryEngine,
-    Running, SqlError, SqlErrorCode, Statement, StatementReply, StatementResult,
+    ColumnMeta, DescribeReply, Dialect, EntryFilter, EntryProjection, ExpectedResult, MapQuery, PreparedQuery,
+    QueryEngine, Running, SqlError, SqlErrorCode, Statement, StatementReply, StatementResult,
 };
 use filbert_grid::{Grid, GridError, Map, layout_changes};
 
@@ -337,7 +337,12 @@ impl Task {
 
     async fn change(&self, parsed: &Parsed) -> Result<u64, SqlError> {
         let inner = &*self.inner;
-        let dml = Dml { grid: inner.tables.grid()?, tables: &inner.tables, sessions: &inner.sessions, dialect: self.asker.dialect() };
+        let dml = Dml {
+            grid: inner.tables.grid()?,
+            tables: &inner.tables,
+            sessions: &inner.sessions,
+            dialect: self.asker.dialect(),
+        };
         match parsed {
             Parsed::Insert(insert) => dml.insert(insert, &self.parameters).await,
             Parsed::Update(update) => dml.update(update, &self.parameters).await,

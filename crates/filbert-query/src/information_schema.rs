@@ -242,12 +242,18 @@ mod tests {
         let catalog = Arc::new(Catalog::new(10));
         let text = "CREATE MAPPING m EXTERNAL NAME \"the map\" (__key INT, a DECIMAL(5, 2), b VARCHAR EXTERNAL NAME this.c) \
                     TYPE IMap OPTIONS ('keyFormat'='int', 'valueFormat'='json-flat')";
-        let Parsed::CreateMapping(statement) = parse(text, filbert_grid::query::Dialect::Hazelcast, &Limits::default()).unwrap().parsed else {
+        let Parsed::CreateMapping(statement) =
+            parse(text, filbert_grid::query::Dialect::Hazelcast, &Limits::default()).unwrap().parsed
+        else {
             panic!("{text}")
         };
         catalog.put_mapping(Mapping::of(&statement).unwrap(), false, false).unwrap();
-        let view =
-            View { name: "v".into(), query: "SELECT a FROM m".into(), dialect: Default::default(), columns: vec![("a".into(), FieldType::Double)] };
+        let view = View {
+            name: "v".into(),
+            query: "SELECT a FROM m".into(),
+            dialect: Default::default(),
+            columns: vec![("a".into(), FieldType::Double)],
+        };
         catalog.put_view(view, false, false).unwrap();
         let schema = InformationSchema { catalog };
         let context = datafusion::prelude::SessionContext::new();

@@ -7,7 +7,9 @@
 //! ```text
 //!   hazelcast.yaml, flags --> Config --> Filbert::start --+--> Grid            (filbert-grid: the maps)
 //!                                                         +--> timer thread    (expiry, leases, lock waits)
-//!                                                         +--> Door            (filbert-hazelcast: the clients)
+//!                                                         +--> Door            (filbert-hazelcast: Hazelcast's clients)
+//!                                                         +--> HttpDoor        (filbert-http: CrateDB's tools, browsers)
+//!                                                         +--> PostgresDoor    (filbert-postgres: PostgreSQL's drivers)
 //!   your program --> Filbert::map::<K, V> --> Map --> blobs --> Grid
 //! ```
 //!
@@ -45,6 +47,8 @@ pub use filbert_grid::{
     EventJournalConfig, EvictionConfig, EvictionPolicy, GridConfig, InMemoryFormat, MapConfig, MaxSizePolicy,
 };
 pub use filbert_hazelcast::{Authentication, DoorConfig};
+pub use filbert_http::{HttpConfig, HttpUser};
+pub use filbert_postgres::{PostgresConfig, PostgresSecret, PostgresTls, PostgresUser};
 pub use filbert_query::QueryConfig;
 
 /// Reads an amount of memory such as `512MiB` or `4GiB`, in bytes; units count by 1024.

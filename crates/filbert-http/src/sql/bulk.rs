@@ -151,22 +151,14 @@ async fn each(
     body: &[u8],
     results: &mut Results,
 ) -> Result<(), Failure> {
-    for (at, row) in bulk_rows::raw(body)?.into_iter().enumerate() {
+    for (at, row) in bulk_rows::all(body)?.into_iter().enumerate() {
         if at % IN_PLACE_MAX == IN_PLACE_MAX - 1 {
             tokio::task::yield_now().await;
         }
-        let number = at + 1;
-        let values = match bulk_rows::values(row) {
-            Ok(Some(values)) => values,
-            Ok(None) => {
-                results
-                    .push(Err(data_error(format!("row {number} of bulk_args is no list, expected a list of values"))));
-                continue;
-            }
-            Err(error) => {
-                results.push(Err(data_error(format!("row {number} of bulk_args cannot be read: {error}"))));
-                continue;
-            }
+        let Some(values) = row else {
+            let number = at + 1;
+            results.push(Err(data_error(format!("row {number} of bulk_args is no list, expected a list of values"))));
+            continue;
         };
         let statement = Statement { parameters: &values, ..statement.clone() };
         results.push(match run::run(engine, &statement).await {

@@ -4,10 +4,9 @@ use std::fmt;
 
 use filbert_data::Value;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 
 use super::request::{self, Key, unreadable};
-use super::values::{One, Values};
+use super::values::One;
 use crate::failure::Failure;
 
 /// Bodies of up to this many bytes are parsed whole before their first row is taken. Larger ones are parsed twice, first to see
@@ -50,33 +49,20 @@ fn parse_batches<'de>(body: &'de [u8], width: usize, batch_rows: usize, take: Ta
     Ok(())
 }
 
-/// The rows of a body as they are written, to be parsed one by one. Null rows stand for those that are no lists.
+/// The rows of a body, all of them at once; `None` for those that are no lists.
 ///
 /// # Errors
 /// The body cannot be parsed.
-pub(crate) fn raw(body: &[u8]) -> Result<Vec<&RawValue>, Failure> {
+pub(crate) fn all(body: &[u8]) -> Result<Vec<Option<Vec<Value<'_>>>>, Failure> {
     let mut rows = Vec::new();
-    each_row(body, &mut RawRows(&mut rows))?;
+    each_row(body, &mut AllRows(&mut rows))?;
     Ok(rows)
 }
 
 /// How many values the first row of a body has; 0 if the body cannot be parsed.
 pub(crate) fn width(body: &[u8]) -> usize {
-    let rows = raw(body).unwrap_or_default();
-    rows.first().and_then(|row| values(row).ok()?).map_or(0, |values| values.len())
-}
-
-/// The values of a row that [`raw`] found; `None` if it is no list.
-///
-/// # Errors
-/// A number of it is out of range, or an object nested too deep.
-pub(crate) fn values(row: &RawValue) -> Result<Option<Vec<Value<'_>>>, serde_json::Error> {
-    if !row.get().starts_with('[') {
-        return Ok(None);
-    }
-    let mut values = Vec::new();
-    Values(&mut values).deserialize(&mut serde_json::Deserializer::from_str(row.get()))?;
-    Ok(Some(values))
+    let rows = all(body).unwrap_or_default();
+    rows.first().and_then(Option::as_ref).map_or(0, Vec::len)
 }
 
 fn each_row<'de, R: Rows<'de>>(body: &'de [u8], rows: &mut R) -> Result<(), Failure> {
@@ -151,12 +137,14 @@ impl<'de, R: Rows<'de>> Visitor<'de> for RowList<'_, R> {
     }
 }
 
-struct RawRows<'r, 'de>(&'r mut Vec<&'de RawValue>);
+struct AllRows<'r, 'de>(&'r mut Vec<Option<Vec<Value<'de>>>>);
 
-impl<'de> Rows<'de> for RawRows<'_, 'de> {
+impl<'de> Rows<'de> for AllRows<'_, 'de> {
     fn rows<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
-        while let Some(row) = list.next_element::<&'de RawValue>()? {
-            self.0.push(row);
+        let mut values = Vec::new();
+        while let Some(shape) = list.next_element_seed(Row { values: &mut values, width: None })? {
+            let row = std::mem::take(&mut values);
+            self.0.push((shape == Shape::Fits).then_some(row));
         }
         Ok(())
     }
@@ -186,7 +174,7 @@ struct RowsSeed<'b, 't, 'de>(&'b mut Batch<'t, 'de>);
 impl<'de> Rows<'de> for RowsSeed<'_, '_, 'de> {
     fn rows<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         let batch = &mut *self.0;
-        while let Some(shape) = list.next_element_seed(Row { values: &mut batch.values, width: batch.width })? {
+        while let Some(shape) = list.next_element_seed(Row { values: &mut batch.values, width: Some(batch.width) })? {
             batch.shapes.push(shape);
             if batch.shapes.len() >= batch.batch_rows {
                 batch.give();
@@ -199,7 +187,8 @@ impl<'de> Rows<'de> for RowsSeed<'_, '_, 'de> {
 /// One row, whose values go to the end of the list.
 struct Row<'r, 'de> {
     values: &'r mut Vec<Value<'de>>,
-    width: usize,
+    /// How many values it should have; `None` = any number.
+    width: Option<usize>,
 }
 
 impl<'de> DeserializeSeed<'de> for Row<'_, 'de> {
@@ -224,11 +213,11 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
         let mut found = 0;
         while let Some(value) = items.next_element_seed(One)? {
             found += 1;
-            if found <= self.width {
+            if self.width.is_none_or(|width| found <= width) {
                 self.values.push(value);
             }
         }
-        if found == self.width {
+        if self.width.is_none_or(|width| found == width) {
             return Ok(Shape::Fits);
         }
         self.values.truncate(start);
@@ -311,12 +300,9 @@ mod tests {
     }
 
     #[test]
-    fn single_rows_are_parsed_when_they_are_needed() {
-        let body = br#"{"bulk_args": [[1, "a"], 2, [1e999]], "stmt": "s"}"#;
-        let rows = raw(body).unwrap();
-        assert_eq!(values(rows[0]).unwrap(), Some(vec![Value::Int64(1), Value::text("a")]));
-        assert_eq!(values(rows[1]).unwrap(), None);
-        assert!(values(rows[2]).is_err());
-        assert_eq!(raw(br#"{"bulk_args": null, "stmt": "s"}"#).unwrap().len(), 0);
+    fn rows_of_any_length_are_kept_apart() {
+        let rows = all(br#"{"bulk_args": [[1, "a"], 2, []], "stmt": "s"}"#).unwrap();
+        assert_eq!(rows, [Some(vec![Value::Int64(1), Value::text("a")]), None, Some(vec![])]);
+        assert_eq!(all(br#"{"bulk_args": null, "stmt": "s"}"#).unwrap().len(), 0);
     }
 }

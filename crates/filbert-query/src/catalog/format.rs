@@ -200,7 +200,7 @@ pub(super) fn options_of(format: &EntryFormat, side: Side) -> Vec<(String, Strin
                 FieldType::Uuid => return vec![of("Format", "java"), of("JavaClass", "java.util.UUID")],
                 FieldType::Char => return vec![of("Format", "java"), of("JavaClass", "java.lang.Character")],
                 FieldType::Json => "json",
-                FieldType::Object | FieldType::Array(_) => {
+                FieldType::Object | FieldType::Binary | FieldType::Interval | FieldType::Array(_) => {
                     return vec![of("Format", "java"), of("JavaClass", "java.lang.Object")];
                 }
             };

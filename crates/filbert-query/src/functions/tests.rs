@@ -23,7 +23,8 @@ fn context() -> SessionContext {
 }
 
 async fn batches(context: &SessionContext, text: &str) -> Result<Vec<RecordBatch>, DataFusionError> {
-    let parsed = parse(text, filbert_grid::query::Dialect::Hazelcast, &Limits::default()).map_err(crate::error::carried)?.parsed;
+    let parsed =
+        parse(text, filbert_grid::query::Dialect::Hazelcast, &Limits::default()).map_err(crate::error::carried)?.parsed;
     let Parsed::Query(query) = parsed else { panic!("{text} is no query") };
     let state = context.state();
     let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));

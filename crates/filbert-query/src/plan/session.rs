@@ -88,7 +88,9 @@ impl Sessions {
         let memory = QueryMemory::new(self.query_memory_bytes_max, self.memory.clone());
         let mut environment = self.environment.clone();
         environment.memory_pool = Arc::new(memory);
-        SessionStateBuilder::new_from_existing(self.planning(dialect).clone()).with_runtime_env(Arc::new(environment)).build()
+        SessionStateBuilder::new_from_existing(self.planning(dialect).clone())
+            .with_runtime_env(Arc::new(environment))
+            .build()
     }
 
     /// Memory that queries use at the moment.

@@ -1,6 +1,7 @@
 //! Entries as rows: reading the fields of serialized keys and values into Arrow columns.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -58,20 +59,25 @@ enum Source {
     Blob(Side),
 }
 
-/// Reads entries into columns.
-pub(crate) struct RowReader {
+/// How entries are read into columns: made once for a plan, and shared by all that run it.
+pub(crate) struct RowPlan {
     schema: SchemaRef,
     /// The fields that must be read, and for each the column it goes to.
     reader: FieldReader,
     targets: Vec<usize>,
     /// Columns that are whole keys or values.
     blobs: Vec<(usize, Side)>,
-    names: Vec<String>,
-    builders: Vec<ColumnBuilder>,
-    rows: usize,
+    /// Name and type of each column.
+    columns: Vec<(String, FieldType)>,
 }
 
-impl RowReader {
+impl std::fmt::Debug for RowPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RowPlan").field("columns", &self.columns).finish_non_exhaustive()
+    }
+}
+
+impl RowPlan {
     /// Reads these columns, for batches of `schema`.
     pub(crate) fn new<'c>(
         schema: SchemaRef,
@@ -81,8 +87,7 @@ impl RowReader {
         let mut fields = Vec::new();
         let mut targets = Vec::new();
         let mut blobs = Vec::new();
-        let mut names = Vec::new();
-        let mut builders = Vec::new();
+        let mut all = Vec::new();
         for (index, column) in columns.into_iter().enumerate() {
             match source_of(&column.path, &column.field_type) {
                 Source::Field => {
@@ -91,19 +96,33 @@ impl RowReader {
                 }
                 Source::Blob(side) => blobs.push((index, side)),
             }
-            names.push(column.name.clone());
-            builders.push(ColumnBuilder::new(&column.field_type));
+            all.push((column.name.clone(), column.field_type.clone()));
         }
         let reader = FieldReader::new(fields, formats.clone());
-        RowReader { schema, reader, targets, blobs, names, builders, rows: 0 }
+        RowPlan { schema, reader, targets, blobs, columns: all }
+    }
+}
+
+/// Reads entries into columns.
+pub(crate) struct RowReader {
+    plan: Arc<RowPlan>,
+    builders: Vec<ColumnBuilder>,
+    rows: usize,
+}
+
+impl RowReader {
+    /// Reads as a plan says.
+    pub(crate) fn new(plan: Arc<RowPlan>) -> Self {
+        let builders = plan.columns.iter().map(|(_, field_type)| ColumnBuilder::new(field_type)).collect();
+        RowReader { plan, builders, rows: 0 }
     }
 
     /// Reads one entry.
     pub(crate) fn append(&mut self, key: &[u8], value: &[u8]) -> Result<(), SqlError> {
-        let RowReader { reader, targets, builders, names, .. } = self;
+        let RowReader { plan, builders, rows } = self;
         let mut failure = None;
-        let read = reader.read(key, value, &mut |field, read| {
-            let Some(&target) = targets.get(field) else { return };
+        let read = plan.reader.read(key, value, &mut |field, read| {
+            let Some(&target) = plan.targets.get(field) else { return };
             let Some(builder) = builders.get_mut(target) else { return };
             if failure.is_none()
                 && let Err(error) = builder.append(read)
@@ -115,15 +134,15 @@ impl RowReader {
             return Err(data_error(format!("entry with the key {}: {error}", key_text(key))));
         }
         if let Some((target, error)) = failure {
-            let name = names.get(target).map_or("", String::as_str);
+            let name = plan.columns.get(target).map_or("", |(name, _)| name.as_str());
             return Err(data_error(format!("column {name:?} of the entry with the key {}: {error}", key_text(key))));
         }
-        for &(target, side) in &self.blobs {
-            if let Some(ColumnBuilder::Object(builder)) = self.builders.get_mut(target) {
+        for &(target, side) in &plan.blobs {
+            if let Some(ColumnBuilder::Object(builder)) = builders.get_mut(target) {
                 builder.append_value(if side == Side::Key { key } else { value });
             }
         }
-        self.rows += 1;
+        *rows += 1;
         Ok(())
     }
 
@@ -135,7 +154,7 @@ impl RowReader {
     pub(crate) fn finish(&mut self) -> datafusion::common::Result<RecordBatch> {
         let rows = std::mem::take(&mut self.rows);
         let columns = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
-        batch(&self.schema, columns, rows)
+        batch(&self.plan.schema, columns, rows)
     }
 
     /// As [`RowReader::append`], as DataFusion reports errors.

@@ -13,7 +13,7 @@ use filbert_grid::PartitionId;
 
 use crate::scan::access::Access;
 use crate::scan::chunks::ColumnScan;
-use crate::scan::rows::{RowBuffer, RowReader};
+use crate::scan::rows::{RowBuffer, RowPlan, RowReader};
 use crate::scan::table::MapTable;
 
 /// Rows of one batch, near enough.
@@ -24,7 +24,7 @@ pub(crate) const BATCH_ROWS: usize = 8_192;
 pub(crate) struct ScanSpec {
     pub(crate) table: Arc<MapTable>,
     /// The table's columns that are read, by number: those asked for, then those that only the filter needs.
-    pub(crate) columns: Vec<usize>,
+    pub(crate) columns: Arc<[usize]>,
     /// Their schema.
     pub(crate) schema: SchemaRef,
     /// How many of the columns are asked for.
@@ -32,13 +32,17 @@ pub(crate) struct ScanSpec {
     /// Which rows, over the columns that are read.
     pub(crate) filter: Option<Arc<dyn PhysicalExpr>>,
     pub(crate) access: Access,
+    /// How entries become rows of these columns.
+    rows: Arc<RowPlan>,
 }
 
 impl ScanSpec {
     /// A scan of some of the table's columns, by number, of which the first `width` are asked for.
     pub(crate) fn new(table: Arc<MapTable>, columns: Vec<usize>, width: usize) -> Result<Self> {
         let schema = Arc::new(table.arrow_schema().project(&columns)?);
-        Ok(ScanSpec { table, columns, schema, width, filter: None, access: Access::All })
+        let read = columns.iter().filter_map(|index| table.columns().get(*index));
+        let rows = Arc::new(RowPlan::new(schema.clone(), read, table.formats()));
+        Ok(ScanSpec { table, columns: columns.into(), schema, width, filter: None, access: Access::All, rows })
     }
 }
 
@@ -70,9 +74,7 @@ pub(crate) struct Scanner {
 
 impl Scanner {
     pub(crate) fn new(spec: ScanSpec, partitions: Range<u32>) -> Self {
-        let table = &spec.table;
-        let columns = spec.columns.iter().filter_map(|index| table.columns().get(*index));
-        let reader = RowReader::new(spec.schema.clone(), columns, table.formats());
+        let reader = RowReader::new(spec.rows.clone());
         let columns = matches!(spec.access, Access::All).then(|| ColumnScan::of(&spec)).flatten();
         Scanner {
             spec,

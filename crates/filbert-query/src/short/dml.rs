@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bigdecimal::BigDecimal;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, SetExpr, UnaryOperator, Value as SqlValue};
-use filbert_data::{Blob, FieldPath, Side, Value};
+use filbert_data::{Blob, FieldPath, FieldReader, Side, Value};
 use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{Caller, Change, Expiry, Grid, Map, PutMode, Refused};
 
@@ -13,8 +13,9 @@ use crate::dialect::{Delete, Insert, Parsed, Update};
 use crate::dml::apply::{Outcome, duplicate_key, outcome};
 use crate::dml::writer::EntryWriter;
 use crate::dml::{column_index, target_columns};
+use crate::error::data_error;
 use crate::scan::access::Operand;
-use crate::scan::rows::RowReader;
+use crate::scan::rows::key_text;
 use crate::scan::table::MapTable;
 use crate::tables::{Mapped, Tables};
 
@@ -28,6 +29,9 @@ pub(crate) struct ShortDml {
     mapping: Arc<Mapping>,
     table: Arc<MapTable>,
     writer: EntryWriter,
+    /// Reads the columns that a value is made of, by their numbers in the mapping.
+    reader: FieldReader,
+    read: Vec<usize>,
     what: What,
 }
 
@@ -57,7 +61,11 @@ impl ShortDml {
         let Some(what) = what else { return Ok(None) };
         let grid: Arc<Grid> = tables.grid()?;
         let writer = EntryWriter::new(&mapping, grid.schemas())?;
-        Ok(Some(ShortDml { mapping, table, writer, what }))
+        let columns = mapping.columns.iter().enumerate();
+        let of_value = columns.filter(|(_, column)| column.path.side == Side::Value && !column.hidden);
+        let (read, fields) = of_value.map(|(index, column)| (index, column.path.clone())).unzip();
+        let reader = FieldReader::new(fields, table.formats().clone());
+        Ok(Some(ShortDml { mapping, table, writer, reader, read, what }))
     }
 
     /// One line for EXPLAIN.
@@ -161,30 +169,23 @@ impl ShortDml {
 
     /// The columns of an entry that its value is made of; hidden ones are left null.
     fn read(&self, key: &[u8], value: &[u8]) -> Result<Vec<Value<'static>>, SqlError> {
-        use datafusion::common::ScalarValue;
-        let read: Vec<usize> = self
-            .mapping
-            .columns
-            .iter()
-            .enumerate()
-            .filter(|(_, column)| column.path.side == Side::Value && !column.hidden)
-            .map(|(index, _)| index)
-            .collect();
-        let failed = |error: datafusion::common::DataFusionError| crate::error::of_datafusion(&error);
-        let schema = Arc::new(self.table.arrow_schema().project(&read).map_err(|error| failed(error.into()))?);
-        let columns = read.iter().filter_map(|index| self.table.columns().get(*index));
-        let mut reader = RowReader::new(schema, columns, self.table.formats());
-        reader.append(key, value)?;
-        let row = reader.finish().map_err(failed)?;
         let mut values = vec![Value::Null; self.mapping.columns.len()];
-        for (position, &index) in read.iter().enumerate() {
-            let scalar = ScalarValue::try_from_array(row.column(position), 0).map_err(failed)?;
-            let field_type = self.mapping.columns.get(index).map(|column| &column.field_type);
-            if let (Some(place), Some(field_type)) = (values.get_mut(index), field_type) {
-                *place = crate::types::value_of(&scalar, field_type);
+        let mut failure = None;
+        let read = self.reader.read(key, value, &mut |field, found| {
+            let Some(&index) = self.read.get(field) else { return };
+            match self.writer.convert(index, found) {
+                Ok(found) => {
+                    if let Some(place) = values.get_mut(index) {
+                        *place = found.into_owned();
+                    }
+                }
+                Err(error) => failure = failure.take().or(Some(error.message)),
             }
+        });
+        match read.map_err(|error| error.to_string()).err().or(failure) {
+            None => Ok(values),
+            Some(error) => Err(data_error(format!("entry with the key {}: {error}", key_text(key)))),
         }
-        Ok(values)
     }
 
     fn key(&self, operand: &Operand, parameters: &[Value<'_>]) -> Result<Option<Blob>, SqlError> {

@@ -2,6 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use filbert_hazelcast::Authentication;
+use filbert_http::{HttpConfig, HttpUser};
+use filbert_postgres::{PostgresConfig, PostgresSecret, PostgresUser};
+
 use super::error::Problem;
 use super::properties::PROPERTIES;
 use super::setting::{Kind, SIZE_EXPECTED, Setting, bytes};
@@ -13,6 +17,11 @@ use super::{Config, map, security};
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) config: Config,
+    /// The doors for HTTP and PostgreSQL, and which of them stay closed.
+    pub(crate) http: HttpConfig,
+    pub(crate) http_closed: bool,
+    pub(crate) postgres: PostgresConfig,
+    pub(crate) postgres_closed: bool,
     /// `hazelcast.socket.bind.any` or its kin.
     pub(crate) bind_any: bool,
     /// The first of `network.interfaces`, where they are enabled.
@@ -26,12 +35,25 @@ pub(crate) struct Draft {
 impl Draft {
     /// Decides what depends on several settings. The settings that still need a memory limit come along.
     pub(crate) fn finish(self) -> (Config, Vec<Problem>) {
-        let mut config = self.config;
-        if let Some(interface) = self.interface {
-            config.door.listen.set_ip(interface);
+        let Draft { mut config, mut http, mut postgres, .. } = self;
+        let everywhere = self.bind_any.then_some(Ipv4Addr::UNSPECIFIED.into());
+        if let Some(address) = everywhere.or(self.interface) {
+            for listen in [&mut config.door.listen, &mut http.listen, &mut postgres.listen] {
+                listen.set_ip(address);
+            }
         }
-        if self.bind_any {
-            config.door.listen.set_ip(Ipv4Addr::UNSPECIFIED.into());
+        let users = match &config.door.authentication {
+            Authentication::None => Some(Vec::new()),
+            Authentication::Users(users) => Some(users.clone()),
+            // Tokens are for Hazelcast's clients alone; nobody could show one at the other doors.
+            Authentication::Token(_) => None,
+        };
+        if let Some(users) = users {
+            http.users = users.iter().cloned().map(|(name, password)| HttpUser { name, password }).collect();
+            let user = |(name, password)| PostgresUser { name, secret: PostgresSecret::Password(password) };
+            postgres.users = users.into_iter().map(user).collect();
+            config.http = (!self.http_closed).then_some(http);
+            config.postgres = (!self.postgres_closed).then_some(postgres);
         }
         if let (None, Some(bytes)) = (config.grid.memory_bytes_max, self.native_memory_bytes) {
             config.grid.memory_bytes_max = Some(saturating(bytes));

@@ -28,6 +28,8 @@ use std::path::Path;
 
 use filbert_grid::{GridConfig, MapConfig};
 use filbert_hazelcast::DoorConfig;
+use filbert_http::HttpConfig;
+use filbert_postgres::PostgresConfig;
 use filbert_query::QueryConfig;
 
 pub use error::{ConfigError, Problem};
@@ -56,6 +58,10 @@ pub struct Config {
     pub door: DoorConfig,
     /// Whether Hazelcast's clients are served. Default `false`: an embedded member opens no socket unless told to.
     pub serve_clients: bool,
+    /// The front door for CrateDB's tools and browsers. `None`, the default of an embedded member: it is not opened.
+    pub http: Option<HttpConfig>,
+    /// The front door for PostgreSQL's drivers. `None`, the default of an embedded member: it is not opened.
+    pub postgres: Option<PostgresConfig>,
     /// The member's name in its own log.
     pub instance_name: Option<String>,
     /// Threads that serve clients. `None`, the default, takes one per CPU.
@@ -73,6 +79,8 @@ impl Default for Config {
             grid: GridConfig::default(),
             door: DoorConfig::default(),
             serve_clients: false,
+            http: None,
+            postgres: None,
             instance_name: None,
             threads: None,
             listener_events_max: 100_000,
@@ -109,6 +117,24 @@ impl Config {
         self.door.listen = address;
         self.door.port_auto_increment = false;
         self.serve_clients = true;
+        self
+    }
+
+    /// Serves CrateDB's tools and browsers on exactly this address; port 0 takes any free port.
+    #[must_use]
+    pub fn with_http(mut self, address: SocketAddr) -> Config {
+        let http = self.http.get_or_insert_default();
+        http.listen = address;
+        http.port_auto_increment = false;
+        self
+    }
+
+    /// Serves PostgreSQL's drivers on exactly this address; port 0 takes any free port.
+    #[must_use]
+    pub fn with_postgres(mut self, address: SocketAddr) -> Config {
+        let postgres = self.postgres.get_or_insert_default();
+        postgres.listen = address;
+        postgres.port_auto_increment = false;
         self
     }
 

@@ -76,6 +76,81 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
               the process does.",
     },
     Setting {
+        name: "filbert.http.enabled",
+        kind: Kind::Flag { get: |draft| !draft.http_closed, set: |draft, on| draft.http_closed = !on },
+        unit: "",
+        doc: "Whether CrateDB's tools and browsers are served. Where clients must show a token, they are not: the other \
+              doors know users and passwords only.",
+    },
+    Setting {
+        name: "filbert.http.port",
+        kind: Kind::Whole {
+            min: 0,
+            max: u16::MAX as u64,
+            get: |draft| draft.http.listen.port().into(),
+            set: |draft, value| draft.http.listen.set_port(u16::try_from(value).unwrap_or(u16::MAX)),
+        },
+        unit: "",
+        doc: "The port of HTTP and the console; 0 takes any free one, and where it is taken the next ones are tried.",
+    },
+    Setting {
+        name: "filbert.http.body.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.http.body_bytes_max as u64),
+            set: |draft, value| draft.http.body_bytes_max = saturating(value),
+        },
+        unit: "",
+        doc: "The largest body of an HTTP request; a larger one is refused.",
+    },
+    Setting {
+        name: "filbert.http.connections.max",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| draft.http.connections_max as u64,
+            set: |draft, value| draft.http.connections_max = saturating(value),
+        },
+        unit: "connections",
+        doc: "Connections over HTTP at once; one more is refused.",
+    },
+    Setting {
+        name: "filbert.postgres.enabled",
+        kind: Kind::Flag { get: |draft| !draft.postgres_closed, set: |draft, on| draft.postgres_closed = !on },
+        unit: "",
+        doc: "Whether PostgreSQL's drivers are served. Where clients must show a token, they are not.",
+    },
+    Setting {
+        name: "filbert.postgres.port",
+        kind: Kind::Whole {
+            min: 0,
+            max: u16::MAX as u64,
+            get: |draft| draft.postgres.listen.port().into(),
+            set: |draft, value| draft.postgres.listen.set_port(u16::try_from(value).unwrap_or(u16::MAX)),
+        },
+        unit: "",
+        doc: "The port of PostgreSQL's protocol; 0 takes any free one, and where it is taken the next ones are tried.",
+    },
+    Setting {
+        name: "filbert.postgres.connections.max",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| draft.postgres.connections_max as u64,
+            set: |draft, value| draft.postgres.connections_max = saturating(value),
+        },
+        unit: "connections",
+        doc: "Connections over PostgreSQL's protocol at once; one more is refused.",
+    },
+    Setting {
+        name: "filbert.postgres.message.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.postgres.message_bytes_max as u64),
+            set: |draft, value| draft.postgres.message_bytes_max = saturating(value),
+        },
+        unit: "",
+        doc: "The largest message over PostgreSQL's protocol; a larger one ends its connection.",
+    },
+    Setting {
         name: "filbert.query.threads",
         kind: Kind::Whole {
             min: 1,

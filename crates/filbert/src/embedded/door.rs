@@ -1,6 +1,6 @@
-//! Clients of an embedded member: the front door on threads of its own.
+//! Clients of an embedded member: the front doors on threads of their own.
 //!
-//! The door is async and the embedded API need not be called from an async program, so it gets a runtime of its own,
+//! The doors are async and the embedded API need not be called from an async program, so they get a runtime of their own,
 //! which is made, used and dropped on one thread: a runtime may not be dropped where another one runs.
 
 use std::io;
@@ -10,21 +10,42 @@ use std::thread::{self, JoinHandle};
 
 use filbert_grid::Grid;
 use filbert_hazelcast::{Door, DoorConfig};
-use tokio::sync::oneshot;
+use filbert_http::{HttpConfig, HttpDoor};
+use filbert_postgres::{PostgresConfig, PostgresDoor};
+use tokio::sync::watch;
 
 use super::Error;
 
-/// An open front door. Dropping it closes the door: what runs is finished, clients are told.
-pub(super) struct OpenDoor {
-    address: SocketAddr,
-    close: Option<oneshot::Sender<()>>,
+/// The doors to open.
+pub(super) struct Doors {
+    pub(super) hazelcast: Option<DoorConfig>,
+    pub(super) http: Option<HttpConfig>,
+    pub(super) postgres: Option<PostgresConfig>,
+}
+
+/// Where clients connect.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Addresses {
+    pub(super) hazelcast: Option<SocketAddr>,
+    pub(super) http: Option<SocketAddr>,
+    pub(super) postgres: Option<SocketAddr>,
+}
+
+/// Open front doors. Dropping them closes them: what runs is finished, clients are told.
+pub(super) struct OpenDoors {
+    addresses: Addresses,
+    close: Option<watch::Sender<bool>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl OpenDoor {
-    /// Opens the door and returns when it listens.
-    pub(super) fn open(grid: Arc<Grid>, config: DoorConfig, threads: Option<usize>) -> Result<OpenDoor, Error> {
-        let (close, closed) = oneshot::channel::<()>();
+impl OpenDoors {
+    /// Opens the doors and returns when all of them listen; `None` if there is none to open.
+    pub(super) fn open(grid: &Arc<Grid>, doors: Doors, threads: Option<usize>) -> Result<Option<OpenDoors>, Error> {
+        if doors.hazelcast.is_none() && doors.http.is_none() && doors.postgres.is_none() {
+            return Ok(None);
+        }
+        let grid = grid.clone();
+        let (close, closed) = watch::channel(false);
         let (opened, report) = mpsc::sync_channel(1);
         let thread = thread::Builder::new().name("filbert-door".to_owned()).spawn(move || {
             let runtime = match runtime(threads) {
@@ -35,39 +56,95 @@ impl OpenDoor {
                 }
             };
             runtime.block_on(async move {
-                match Door::bind(grid, config).await {
-                    Ok(door) => {
-                        let _ = opened.send(Ok(door.local_addr()));
-                        door.run(async move {
-                            // A sender that is dropped says the same as one that sends.
-                            let _ = closed.await;
-                        })
-                        .await;
+                match Listening::bind(&grid, doors).await {
+                    Ok(listening) => {
+                        let _ = opened.send(Ok(listening.addresses()));
+                        listening.serve(closed).await;
                     }
                     Err(error) => {
-                        let _ = opened.send(Err(Error::Listen(error)));
+                        let _ = opened.send(Err(error));
                     }
                 }
             });
         })?;
         let gone = || Error::Thread(io::Error::other("the thread that serves clients ended before it listened"));
-        let address = report.recv().map_err(|_| gone())??;
-        Ok(OpenDoor { address, close: Some(close), thread: Some(thread) })
+        let addresses = report.recv().map_err(|_| gone())??;
+        Ok(Some(OpenDoors { addresses, close: Some(close), thread: Some(thread) }))
     }
 
-    /// The address that clients connect to.
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
+    /// The addresses that clients connect to.
+    pub(super) fn addresses(&self) -> Addresses {
+        self.addresses
     }
 }
 
-impl Drop for OpenDoor {
+impl Drop for OpenDoors {
     fn drop(&mut self) {
         self.close.take();
         if let Some(thread) = self.thread.take() {
             // A panic in the thread was reported by the panic hook already.
             let _ = thread.join();
         }
+    }
+}
+
+/// Doors that listen and do not serve yet: either all of them are opened, or none.
+struct Listening {
+    hazelcast: Option<Door>,
+    http: Option<HttpDoor>,
+    postgres: Option<PostgresDoor>,
+}
+
+impl Listening {
+    async fn bind(grid: &Arc<Grid>, doors: Doors) -> Result<Listening, Error> {
+        let hazelcast = match doors.hazelcast {
+            Some(config) => Some(Door::bind(grid.clone(), config).await?),
+            None => None,
+        };
+        let http = match doors.http {
+            Some(config) => Some(HttpDoor::bind(grid.clone(), config).await?),
+            None => None,
+        };
+        let postgres = match doors.postgres {
+            Some(config) => Some(PostgresDoor::bind(grid.clone(), config).await?),
+            None => None,
+        };
+        Ok(Listening { hazelcast, http, postgres })
+    }
+
+    fn addresses(&self) -> Addresses {
+        Addresses {
+            hazelcast: self.hazelcast.as_ref().map(Door::local_addr),
+            http: self.http.as_ref().map(HttpDoor::local_addr),
+            postgres: self.postgres.as_ref().map(PostgresDoor::local_addr),
+        }
+    }
+
+    /// Serves until the sender is gone; what the doors still do then, they do at the same time.
+    async fn serve(self, closed: watch::Receiver<bool>) {
+        let end = || {
+            let mut closed = closed.clone();
+            async move {
+                // A sender that is dropped says the same as one that sends.
+                let _ = closed.changed().await;
+            }
+        };
+        let hazelcast = async {
+            if let Some(door) = self.hazelcast {
+                door.run(end()).await;
+            }
+        };
+        let http = async {
+            if let Some(door) = self.http {
+                door.run(end()).await;
+            }
+        };
+        let postgres = async {
+            if let Some(door) = self.postgres {
+                door.run(end()).await;
+            }
+        };
+        tokio::join!(hazelcast, http, postgres);
     }
 }
 

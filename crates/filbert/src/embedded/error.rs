@@ -4,6 +4,8 @@ use filbert_data::DataError;
 use filbert_grid::GridError;
 use filbert_grid::query::SqlError;
 use filbert_hazelcast::DoorError;
+use filbert_http::HttpDoorError;
+use filbert_postgres::PostgresDoorError;
 use thiserror::Error;
 
 /// An error of the embedded API.
@@ -16,6 +18,12 @@ pub enum Error {
     /// Clients cannot be served on the address asked for.
     #[error(transparent)]
     Listen(#[from] DoorError),
+    /// CrateDB's tools cannot be served on the address asked for.
+    #[error(transparent)]
+    ListenHttp(#[from] HttpDoorError),
+    /// PostgreSQL's drivers cannot be served on the address asked for.
+    #[error(transparent)]
+    ListenPostgres(#[from] PostgresDoorError),
     /// A thread of the member could not be started.
     #[error("cannot start a thread of the member")]
     Thread(#[from] std::io::Error),

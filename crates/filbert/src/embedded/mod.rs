@@ -35,7 +35,7 @@ pub use view::{EntryView, MapStatistics};
 
 use self::core::Core;
 use crate::Config;
-use door::OpenDoor;
+use door::{Doors, OpenDoors};
 use events::Listeners;
 use timer::Timer;
 
@@ -53,7 +53,7 @@ use timer::Timer;
 /// ```
 pub struct Filbert {
     // Fields are dropped in this order: clients go first, then nothing is left for the timer to do.
-    door: Option<OpenDoor>,
+    doors: Option<OpenDoors>,
     grid: Arc<Grid>,
     timer: Option<Timer>,
     instance: Uuid,
@@ -73,10 +73,14 @@ impl Filbert {
         let grid = Grid::new(config.grid, environment)?;
         Engine::start(&grid, config.query)?;
         let timer = Timer::start(grid.clone(), clock)?;
-        let door =
-            config.serve_clients.then(|| OpenDoor::open(grid.clone(), config.door, config.threads)).transpose()?;
+        let doors = Doors {
+            hazelcast: config.serve_clients.then_some(config.door),
+            http: config.http,
+            postgres: config.postgres,
+        };
+        let doors = OpenDoors::open(&grid, doors, config.threads)?;
         Ok(Filbert {
-            door,
+            doors,
             grid,
             timer: Some(timer),
             instance: Uuid::new_v4(),
@@ -101,7 +105,17 @@ impl Filbert {
 
     /// The address that Hazelcast's clients connect to, if the member serves any.
     pub fn address(&self) -> Option<SocketAddr> {
-        self.door.as_ref().map(OpenDoor::address)
+        self.doors.as_ref()?.addresses().hazelcast
+    }
+
+    /// The address of HTTP and the console, if they are served.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.doors.as_ref()?.addresses().http
+    }
+
+    /// The address that PostgreSQL's drivers connect to, if they are served.
+    pub fn postgres_address(&self) -> Option<SocketAddr> {
+        self.doors.as_ref()?.addresses().postgres
     }
 
     /// The member's services below the typed API: for front doors of your own.
@@ -118,7 +132,7 @@ impl Filbert {
 
 impl Drop for Filbert {
     fn drop(&mut self) {
-        self.door.take();
+        self.doors.take();
         self.grid.shutdown();
         self.listeners.close();
         self.timer.take();

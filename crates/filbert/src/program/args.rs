@@ -47,6 +47,20 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "ADDRESS[:PORT]", env = "FILBERT_LISTEN")]
     pub(crate) listen: Option<Listen>,
 
+    /// Address to serve CrateDB's tools and the console on, or `off` [default: port 4200]
+    ///
+    /// Without a port, 4200 and, when it is in use, the next ones. Without this flag, the address of --listen counts, and its
+    /// port 0 means any free port here as well.
+    #[arg(long, value_name = "ADDRESS[:PORT]|off", env = "FILBERT_HTTP")]
+    pub(crate) http: Option<Door>,
+
+    /// Address to serve PostgreSQL's drivers on, or `off` [default: port 5432]
+    ///
+    /// Without a port, 5432 and, when it is in use, the next ones. Without this flag, the address of --listen counts, and its
+    /// port 0 means any free port here as well.
+    #[arg(long, value_name = "ADDRESS[:PORT]|off", env = "FILBERT_POSTGRES")]
+    pub(crate) postgres: Option<Door>,
+
     /// Name of the cluster, which clients must know [default: dev]
     #[arg(short = 'n', long, value_name = "NAME", env = "FILBERT_CLUSTER_NAME")]
     pub(crate) cluster_name: Option<String>,
@@ -115,6 +129,24 @@ impl FromStr for Listen {
         match bare.parse() {
             Ok(address) => Ok(Listen { address, port: None }),
             Err(_) => Err("expected an address such as 127.0.0.1:5701, 0.0.0.0 or [::1]:5701".to_owned()),
+        }
+    }
+}
+
+/// Where a door is opened, if it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    Closed,
+    Open(Listen),
+}
+
+impl FromStr for Door {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Door, String> {
+        match text {
+            "off" => Ok(Door::Closed),
+            address => address.parse().map(Door::Open).map_err(|error| format!("{error}, or off")),
         }
     }
 }

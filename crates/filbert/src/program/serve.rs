@@ -1,7 +1,6 @@
 //! The member's life: start, ready, a signal, the end.
 
 use std::io;
-use std::net::SocketAddr;
 
 use filbert::Filbert;
 use filbert::config::Loaded;
@@ -24,9 +23,9 @@ pub(crate) fn serve(loaded: Loaded) -> Result<(), Failure> {
         info!("this member is {name}");
     }
     let filbert = Filbert::start(loaded.config).map_err(Failure::Start)?;
-    let addresses: Vec<SocketAddr> = filbert.address().into_iter().collect();
-    for address in &addresses {
-        write_out(&welcome.text(*address))?;
+    if let Some(hazelcast) = filbert.address() {
+        let doors = welcome::Doors { hazelcast, http: filbert.http_address(), postgres: filbert.postgres_address() };
+        write_out(&welcome.text(&doors))?;
     }
     let name = runtime.block_on(signals.next());
     info!("{name} received: running invocations are finished, then clients are told");

@@ -1,12 +1,13 @@
 //! The configuration of this run: the file, then the variables, then the flags.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use filbert::config::{Loaded, Loader, NoticeKind};
 use tracing::{info, warn};
 
-use super::args::Args;
+use super::args::{Args, Door, Listen};
 use super::failure::Failure;
 use super::memory;
 
@@ -37,12 +38,40 @@ fn apply_flags(args: &Args, loaded: &mut Loaded) {
             config.door.port_auto_increment = false;
         }
     }
+    if let Some(http) = &mut config.http {
+        door_address(&mut http.listen, &mut http.port_auto_increment, args.listen, args.http);
+    }
+    if let Some(postgres) = &mut config.postgres {
+        door_address(&mut postgres.listen, &mut postgres.port_auto_increment, args.listen, args.postgres);
+    }
+    if args.http == Some(Door::Closed) {
+        config.http = None;
+    }
+    if args.postgres == Some(Door::Closed) {
+        config.postgres = None;
+    }
     if let Some(name) = &args.cluster_name {
         config.grid.cluster_name.clone_from(name);
     }
     config.grid.memory_bytes_max = args.memory_max.or(config.grid.memory_bytes_max).or_else(memory::default_limit);
     if let Some(threads) = args.threads {
         config.threads = Some(usize::from(threads));
+    }
+}
+
+/// The address of one of the other doors: its own flag's, else that of the flag for all, whose port 0 counts for all.
+fn door_address(address: &mut SocketAddr, tries_next: &mut bool, all: Option<Listen>, own: Option<Door>) {
+    if let Some(all) = all {
+        address.set_ip(all.address);
+        if all.port == Some(0) {
+            address.set_port(0);
+        }
+    }
+    let Some(Door::Open(own)) = own else { return };
+    address.set_ip(own.address);
+    if let Some(port) = own.port {
+        address.set_port(port);
+        *tries_next = false;
     }
 }
 

@@ -7,6 +7,13 @@ use filbert::config::Loaded;
 
 use super::settings;
 
+/// Where the member serves.
+pub(crate) struct Doors {
+    pub(crate) hazelcast: SocketAddr,
+    pub(crate) http: Option<SocketAddr>,
+    pub(crate) postgres: Option<SocketAddr>,
+}
+
 /// What is known before the address is.
 pub(crate) struct Welcome {
     cluster_name: String,
@@ -30,8 +37,10 @@ impl Welcome {
         }
     }
 
-    /// The text for standard output. Its last line begins with `ready:` and ends with the address, for programs to read.
-    pub(crate) fn text(&self, address: SocketAddr) -> String {
+    /// The text for standard output. Its last line begins with `ready:` and ends with the address, for programs to read; lines before
+    /// it that begin with `serves:` have those of the other doors.
+    pub(crate) fn text(&self, doors: &Doors) -> String {
+        let address = doors.hazelcast;
         let version = env!("CARGO_PKG_VERSION");
         let Welcome { cluster_name, memory, partitions, settings } = self;
         let connect = reachable(address);
@@ -48,10 +57,29 @@ impl Welcome {
              config.getNetworkConfig().addAddress(\"{connect}\");\n           \
              HazelcastClient.newHazelcastClient(config).getMap(\"greetings\").put(\"hello\", \"world\");\n\n"
         );
+        if let Some(http) = doors.http.map(reachable) {
+            let _ = write!(text, "  Browser  http://{http}/\n  CrateDB  crash --hosts http://{http}\n");
+        }
+        if let Some(postgres) = doors.postgres.map(reachable) {
+            let (host, port) = (postgres.ip(), postgres.port());
+            let _ = write!(
+                text,
+                "  psql     psql -h {host} -p {port} -d filbert\n  SQL      filbert sql --host {postgres}\n"
+            );
+        }
+        if doors.http.is_some() || doors.postgres.is_some() {
+            text.push('\n');
+        }
         if address.ip().is_loopback() {
             text.push_str("Only this machine can connect; --listen 0.0.0.0 serves others. ");
         }
         text.push_str("Ctrl-C ends.\n");
+        if let Some(http) = doors.http {
+            let _ = writeln!(text, "serves: HTTP on {http}");
+        }
+        if let Some(postgres) = doors.postgres {
+            let _ = writeln!(text, "serves: PostgreSQL on {postgres}");
+        }
         let _ = writeln!(text, "ready: Hazelcast clients on {address}");
         text
     }
