@@ -22,8 +22,9 @@ pub struct HttpConfig {
     /// Bytes of all bodies that are being received or worked on; more are refused with 429. Default 1 GiB: four of the largest,
     /// thousands of common ones.
     pub bodies_bytes_max: usize,
-    /// Bytes of one connection's read buffer, and with it of a request's head. Default 64 KiB: heads have some hundred bytes, and
-    /// larger reads make bulk requests hardly faster.
+    /// Bytes of a request's head. Default 16 KiB: heads have some hundred bytes, and those of browsers with many cookies some thousand.
+    pub head_bytes_max: usize,
+    /// Bytes of one connection's read buffer. Default 64 KiB: larger reads make bulk requests hardly faster.
     pub buffer_bytes_max: usize,
     /// Connections at a time; more are turned away. Default 20,000: as for Hazelcast's clients, and at some kilobytes each no
     /// burden.
@@ -59,6 +60,7 @@ impl Default for HttpConfig {
             node_name: None,
             body_bytes_max: 256 << 20,
             bodies_bytes_max: 1 << 30,
+            head_bytes_max: 16 << 10,
             buffer_bytes_max: 64 << 10,
             connections_max: 20_000,
             idle_timeout: Duration::from_secs(300),

@@ -92,6 +92,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, router: Router, stream: TcpStream
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(config.idle_timeout)
+        .max_header_size(config.head_bytes_max)
         .max_buf_size(config.buffer_bytes_max.max(8192))
         .serve_connection(io, requests);
     let mut stopping = false;

@@ -1,0 +1,255 @@
+//! Requests of every sort: paths, users, limits, bodies that do not come, many connections, the end.
+
+mod common;
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use common::{door, eventually};
+use filbert_http::{HttpConfig, HttpUser};
+use serde_json::json;
+
+#[test]
+fn tools_and_browsers_get_what_they_expect() {
+    let door = door(HttpConfig { node_name: Some("first".to_owned()), ..HttpConfig::default() });
+    let mut client = door.connect();
+    let answer = client.get("/", "Accept: application/json\r\n").json();
+    assert_eq!((&answer["ok"], &answer["status"], &answer["name"]), (&json!(true), &json!(200), &json!("first")));
+    assert_eq!(answer["cluster_name"], "dev");
+    assert!(answer["version"]["number"].as_str().unwrap().starts_with("5."));
+    for field in ["build_hash", "build_timestamp", "build_snapshot", "lucene_version"] {
+        assert!(!answer["version"][field].is_null(), "{field}");
+    }
+    let page = client.get("/", "Accept: text/html,application/xhtml+xml\r\n");
+    assert!(page.head.contains("content-type: text/html"), "{page:?}");
+    client.send("HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let mut head = String::new();
+    std::io::Read::read_to_string(&mut client.stream, &mut head).unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+    assert_eq!(door.connect().get("/_health", "").json()["status"], "serving");
+}
+
+#[test]
+fn what_is_not_served_is_told_in_json() {
+    let door = door(HttpConfig::default());
+    let mut client = door.connect();
+    let answer = client.get("/nowhere?x", "");
+    assert_eq!(answer.error(), (404, 4040, "ResourceUnknownException[nothing is served at \"/nowhere\"]".to_owned()));
+    assert_eq!(client.get("/_sql", "").error().0, 405);
+    assert_eq!(client.post("/metrics", "", "").error().0, 405);
+    let answer = client.get("/_blobs/table/0123", "");
+    assert_eq!((answer.error().0, answer.error().1), (400, 4004));
+}
+
+#[test]
+fn metrics_tell_of_connections_and_answers() {
+    let door = door(HttpConfig::default());
+    door.grid.map("numbers").unwrap();
+    assert_eq!(door.sql(r#"{"stmt": "args"}"#).status, 200);
+    assert_eq!(door.sql(r#"{"stmt": "fail"}"#).status, 400);
+    let answer = door.connect().get("/metrics", "");
+    assert!(answer.head.contains("content-type: text/plain; version=0.0.4"), "{}", answer.head);
+    for line in [
+        "filbert_map_entries{map=\"numbers\"} 0",
+        "filbert_http_answers_total{path=\"/_sql\",status=\"2xx\"} 1",
+        "filbert_http_answers_total{path=\"/_sql\",status=\"4xx\"} 1",
+        "filbert_statements_total{kind=\"other\",outcome=\"success\"} 1",
+        "filbert_statements_total{kind=\"other\",outcome=\"failure\"} 1",
+        "filbert_statement_duration_seconds_count{kind=\"other\"} 2",
+        "filbert_active 1",
+    ] {
+        assert!(answer.body.lines().any(|found| found == line), "{line}\n{}", answer.body);
+    }
+}
+
+#[test]
+fn strangers_are_refused() {
+    let users = vec![HttpUser { name: "bob".to_owned(), password: "b".to_owned() }];
+    let door = door(HttpConfig { users, ..HttpConfig::default() });
+    let body = r#"{"stmt": "who"}"#;
+    let answer = door.connect().post("/_sql", "", body);
+    assert_eq!((answer.error().0, answer.error().1), (401, 4010));
+    assert!(answer.head.contains("www-authenticate: Basic"), "{answer:?}");
+    for path in ["/", "/metrics", "/_filbert/status"] {
+        assert_eq!(door.connect().get(path, "").status, 401, "{path}");
+    }
+    assert_eq!(door.connect().get("/_health", "").status, 200);
+    let answer = door.connect().post("/_sql", "Authorization: Basic Ym9iOmI=\r\n", body);
+    assert_eq!(answer.json()["rows"][0][0], "bob None ");
+    assert_eq!(door.connect().post("/_sql", "Authorization: Basic Ym9iOmE=\r\n", body).status, 401);
+}
+
+#[test]
+fn a_body_that_is_announced_too_long_is_refused_before_it_comes() {
+    let door = door(HttpConfig { body_bytes_max: 1000, ..HttpConfig::default() });
+    let mut client = door.connect();
+    client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 1073741824\r\n\r\n");
+    let answer = client.answer();
+    assert_eq!(answer.error().0, 413);
+    assert!(answer.head.contains("connection: close"));
+    // A client that sends it nevertheless reads the answer, and is not cut off in the midst.
+    let mut client = door.connect();
+    client.send(&format!("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n{}", "x".repeat(9_000_000)));
+    assert_eq!(client.answer().error().0, 413);
+    assert!(client.is_closed());
+    assert_eq!(door.monitor.statistics().body_bytes, 0);
+}
+
+#[test]
+fn a_body_that_turns_out_too_long_is_refused() {
+    let door = door(HttpConfig { body_bytes_max: 1000, ..HttpConfig::default() });
+    let mut client = door.connect();
+    client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    client.send(&format!("3e9\r\n{}\r\n0\r\n\r\n", " ".repeat(1001)));
+    assert_eq!(client.answer().error().0, 413);
+    // Few bytes may unpack to many.
+    let answer = door.connect().post_bytes("Content-Encoding: gzip\r\n", &bytes(&SPACES.concat()));
+    assert_eq!(answer.error().0, 413);
+}
+
+/// 100,000 spaces, packed by gzip.
+const SPACES: &[&str] = &[
+    "1f8b0800000000000203edc13101000000c2a02aeb9fd21a1e40010000000000000000000000000000000000000000000000",
+    "0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000",
+    "0000000000000000000000000000000000000000000000af062df079caa0860100",
+];
+
+fn bytes(hex: &str) -> Vec<u8> {
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+}
+
+#[test]
+fn all_bodies_together_have_a_limit() {
+    let door = door(HttpConfig { bodies_bytes_max: 5000, ..HttpConfig::default() });
+    let mut first = door.connect();
+    first.send(&format!("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{}", " ".repeat(4000)));
+    eventually("the first body is there", || door.monitor.statistics().body_bytes == 4000);
+    let mut second = door.connect();
+    second.send(&format!("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 2000\r\n\r\n{}", " ".repeat(2000)));
+    assert_eq!(second.answer().error().0, 429);
+    drop(first);
+    eventually("the first body is gone", || door.monitor.statistics().body_bytes == 0);
+    assert_eq!(door.sql(r#"{"stmt": "who"}"#).status, 200);
+}
+
+#[test]
+fn bodies_that_do_not_come_hold_nobody() {
+    let door = door(HttpConfig { body_timeout: Duration::from_millis(100), ..HttpConfig::default() });
+    let mut client = door.connect();
+    client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"stmt\": ");
+    assert_eq!(client.answer().error().0, 408);
+    // Cut off in the midst.
+    let mut client = door.connect();
+    client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"stmt\": ");
+    drop(client);
+    eventually("all connections are gone", || door.monitor.statistics().connections == 0);
+    assert_eq!(door.monitor.statistics().body_bytes, 0);
+}
+
+#[test]
+fn bodies_packed_by_gzip_are_unpacked_and_others_refused() {
+    let door = door(HttpConfig::default());
+    // {"stmt": "who"}, packed by Python's gzip.
+    let packed = "1f8b0800000000000203ab562a2ec92d51b252502acfc857aa050062cbdf250f000000";
+    let answer = door.connect().post_bytes("Content-Encoding: gzip\r\n", &bytes(packed));
+    assert_eq!(answer.json()["rows"][0][0], "crate None ");
+    let answer = door.connect().post("/_sql", "Content-Encoding: br\r\n", "x");
+    assert_eq!(answer.error().0, 415);
+}
+
+#[test]
+fn what_is_no_http_is_refused_and_harms_nobody() {
+    let door = door(HttpConfig::default());
+    for bytes in ["\r\n\r\n\r\n", "CP2\u{1}\u{2}\u{3}\r\n\r\n", "GET\r\n\r\n", "POST /_sql HTTP/9.9\r\n\r\n"] {
+        let mut client = door.connect();
+        client.send(bytes);
+        let _ = client.stream.shutdown(std::net::Shutdown::Write);
+        let mut rest = Vec::new();
+        let _ = std::io::Read::read_to_end(&mut client.stream, &mut rest);
+        assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 4"), "{}", String::from_utf8_lossy(&rest));
+    }
+    let mut client = door.connect();
+    client.send(&format!("GET / HTTP/1.1\r\nHost: x\r\nLong: {}\r\n\r\n", "x".repeat(100_000)));
+    let status = client.answer().status;
+    assert_eq!(status, 431);
+    assert_eq!(door.connect().get("/_health", "").status, 200);
+}
+
+#[test]
+fn idle_connections_are_closed() {
+    let door = door(HttpConfig { idle_timeout: Duration::from_millis(100), ..HttpConfig::default() });
+    let mut silent = door.connect();
+    let mut slow = door.connect();
+    slow.send("GET / HT");
+    let mut used = door.connect();
+    assert_eq!(used.get("/_health", "").status, 200);
+    assert!(used.is_closed());
+    let _ = silent.is_closed();
+    let _ = slow.is_closed();
+    eventually("all connections are gone", || door.monitor.statistics().connections == 0);
+}
+
+#[test]
+fn a_client_that_does_not_read_is_cut_off() {
+    let door = door(HttpConfig { write_timeout: Duration::from_millis(200), ..HttpConfig::default() });
+    let mut client = door.connect();
+    client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 26\r\n\r\n{\"stmt\": \"rows 100000000\"}");
+    eventually("the cursor is dropped", || door.seen.cursors_dropped.load(Ordering::SeqCst) == 1);
+    eventually("the connection is gone", || door.monitor.statistics().connections == 0);
+}
+
+#[test]
+fn there_is_a_limit_of_connections() {
+    let door = door(HttpConfig { connections_max: 2, ..HttpConfig::default() });
+    let (mut first, mut second) = (door.connect(), door.connect());
+    assert_eq!((first.get("/_health", "").status, second.get("/_health", "").status), (200, 200));
+    assert!(door.connect().is_closed());
+    assert_eq!(door.monitor.statistics().refused, 1);
+    drop(first);
+    eventually("there is room again", || door.monitor.statistics().connections == 1);
+    assert_eq!(door.connect().get("/_health", "").status, 200);
+}
+
+#[test]
+fn thousands_of_connections_are_served() {
+    let door = door(HttpConfig::default());
+    let mut clients: Vec<_> = (0..5000).map(|_| door.connect()).collect();
+    for client in &mut clients {
+        client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{\"stmt\": \"who\"}");
+    }
+    for client in &mut clients {
+        assert_eq!(client.answer().status, 200);
+    }
+    assert_eq!(door.monitor.statistics().connections, 5000);
+    drop(clients);
+    eventually("all connections are gone", || door.monitor.statistics().connections == 0);
+}
+
+#[test]
+fn at_the_end_requests_are_answered_and_connections_closed() {
+    let mut door = door(HttpConfig::default());
+    let mut idle = door.connect();
+    assert_eq!(idle.get("/_health", "").status, 200);
+    let mut busy = door.connect();
+    let body = r#"{"stmt": "rows 300000"}"#;
+    busy.send(&format!("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len()));
+    eventually("rows are on their way", || door.seen.pages.load(Ordering::SeqCst) > 1);
+    door.begin_stop();
+    assert!(idle.is_closed());
+    assert_eq!(busy.answer().json()["rowcount"], 300_000);
+    door.wait();
+}
+
+#[test]
+fn a_request_that_does_not_end_is_cut_off_at_the_end() {
+    let mut door = door(HttpConfig { close_timeout: Duration::from_millis(200), ..HttpConfig::default() });
+    let mut client = door.connect();
+    client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 16\r\n\r\n{\"stmt\": \"hang\"}");
+    eventually("the request has come", || door.monitor.statistics().requests == 1);
+    door.begin_stop();
+    let started = Instant::now();
+    door.wait();
+    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(door.seen.cancelled.load(Ordering::SeqCst));
+    assert!(client.is_closed());
+}
