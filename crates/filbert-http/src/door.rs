@@ -180,10 +180,8 @@ impl HttpDoor {
             }
         };
         if tokio::time::timeout(shared.config.close_timeout, all).await.is_err() {
-            warn!(
-                "{} connections of HTTP were cut off: their requests did not finish within close_timeout",
-                tasks.len()
-            );
+            warn!("{} connections of HTTP are cut off: they did not finish within close_timeout", tasks.len());
+            tasks.shutdown().await;
         }
     }
 
