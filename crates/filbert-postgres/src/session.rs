@@ -122,7 +122,7 @@ impl Session {
             }
             Frontend::Terminate => Err(Failure::Terminated),
         };
-        self.slot().end();
+        self.end_statement(&result);
         match result {
             Err(Failure::Statement(error)) => {
                 self.fail(&error);
@@ -141,8 +141,16 @@ impl Session {
         }
     }
 
-    fn end_query(&mut self, result: Outcome) -> Outcome {
+    /// What still runs when a session does not go on is cancelled: the engine may be making its next page.
+    fn end_statement(&self, result: &Outcome) {
+        if !matches!(result, Ok(()) | Err(Failure::Statement(_))) {
+            self.slot().cancel();
+        }
         self.slot().end();
+    }
+
+    fn end_query(&mut self, result: Outcome) -> Outcome {
+        self.end_statement(&result);
         match result {
             Err(Failure::Statement(error)) => self.fail(&error),
             other => other?,

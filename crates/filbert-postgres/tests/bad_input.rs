@@ -1,0 +1,203 @@
+//! What is not the protocol, what comes in a false order, and what is too much.
+
+mod common;
+
+use std::{thread, time::Duration};
+
+use common::{Raw, Server, error_field, eventually};
+
+#[test]
+fn bytes_that_are_not_the_protocol_end_the_connection() {
+    let server = Server::start();
+    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0, 0, 0, 7, 0, 3, 0, 0], &[255; 64], &[0, 0, 0, 9, 0, 3, 0, 0, 1]] {
+        let mut raw = Raw::open(&server);
+        raw.bytes(bytes);
+        let (tag, body) = raw.read();
+        assert_eq!((tag, error_field(&body, 'C').as_str()), ('E', "08P01"), "{bytes:?}");
+        assert_eq!(raw.read().0, '-');
+    }
+    for (tag, body) in [
+        ('Q', &b"no end"[..]),
+        ('P', b"\0\0"),
+        ('B', b"\0\0\0\x01"),
+        ('D', b"Xx\0"),
+        ('?', b""),
+        ('S', b"x"),
+        ('p', b"x\0"),
+    ] {
+        let mut raw = Raw::session(&server);
+        raw.send(tag, body);
+        assert_eq!(raw.until_ready(), "E08P01 -", "{tag}");
+    }
+    for length in [0, 3, u32::MAX, 1 << 30] {
+        let mut raw = Raw::session(&server);
+        raw.bytes(&[&b"Q"[..], &length.to_be_bytes()].concat());
+        assert_eq!(raw.until_ready(), "E08P01 -", "{length}");
+    }
+}
+
+#[test]
+fn other_versions_are_told_what_is_spoken() {
+    let server = Server::start();
+    let mut raw = Raw::open(&server);
+    raw.startup(0x0002_0000, &[]);
+    assert_eq!(raw.until_ready(), "E0A000 -");
+    for (version, option, expected) in [
+        (0x0003_0002, "application_name", None),
+        (0x0003_270f, "application_name", Some(2)),
+        (0x0003_0000, "_pq_.x", Some(0)),
+    ] {
+        let mut raw = Raw::open(&server);
+        raw.startup(version, &[("user", "ann"), (option, "x")]);
+        let first = raw.read();
+        assert_eq!((first.0 == 'v').then(|| first.1[3]), expected);
+        assert!(raw.until_ready().ends_with("K Z(I)"));
+    }
+    let mut raw = Raw::open(&server);
+    raw.startup(0x0003_0000, &[("database", "x")]);
+    assert_eq!(raw.until_ready(), "E28000 -");
+    let mut raw = Raw::open(&server);
+    raw.startup(0x0003_0000, &[("user", "x"), ("client_encoding", "LATIN1")]);
+    assert_eq!(raw.until_ready(), "E22023 -");
+}
+
+#[test]
+fn encryption_that_is_not_there_is_declined() {
+    let server = Server::start();
+    let mut raw = Raw::open(&server);
+    for request in [80_877_103_u32, 80_877_104] {
+        raw.bytes(&[8_u32.to_be_bytes(), request.to_be_bytes()].concat());
+        let mut answer = [0];
+        std::io::Read::read_exact(&mut raw.0, &mut answer).unwrap();
+        assert_eq!(answer, *b"N");
+    }
+    raw.startup(0x0003_0000, &[("user", "ann")]);
+    assert!(raw.until_ready().starts_with("R S"));
+}
+
+#[test]
+fn an_error_skips_what_comes_until_sync() {
+    let server = Server::start();
+    let mut raw = Raw::session(&server);
+    raw.send('P', b"\0unknown\0\0\0");
+    raw.send('B', b"\0\0\0\0\0\0\0\0");
+    raw.send('E', b"\0\0\0\0\0");
+    raw.query("insert 1");
+    raw.send('S', "");
+    raw.send('P', b"\0insert 7\0\0\0");
+    raw.send('B', b"\0\0\0\0\0\0\0\0");
+    raw.send('D', b"P\0");
+    raw.send('E', b"\0\0\0\0\0");
+    raw.send('C', b"S\0");
+    raw.send('S', "");
+    assert_eq!(raw.until_ready(), "E42601 Z(I)");
+    assert_eq!(raw.until_ready(), "1 2 n C(INSERT 0 7) 3 Z(I)");
+}
+
+#[test]
+fn what_is_not_there_is_an_error() {
+    let server = Server::start();
+    let mut raw = Raw::session(&server);
+    for (tag, body, sqlstate) in [
+        ('B', &b"\0nothing\0\0\0\0\0\0\0"[..], "26000"),
+        ('D', b"Snothing\0", "26000"),
+        ('D', b"Pnothing\0", "34000"),
+        ('E', b"nothing\0\0\0\0\0", "34000"),
+        ('P', b"\0insert 1; insert 2\0\0\0", "42601"),
+    ] {
+        raw.send(tag, body);
+        raw.send('S', "");
+        assert_eq!(raw.until_ready(), format!("E{sqlstate} Z(I)"), "{tag}");
+    }
+    raw.send('P', b"s\0insert 1\0\0\0");
+    raw.send('B', b"\0s\0\0\0\0\x01\0\0\0\x01x\0\0");
+    raw.send('S', "");
+    assert_eq!(raw.until_ready(), "1 E08P01 Z(I)");
+    raw.send('P', b"s\0insert 1\0\0\0");
+    raw.send('S', "");
+    assert_eq!(raw.until_ready(), "E42P05 Z(I)");
+    // Messages of a COPY that is not going on.
+    raw.send('d', "x");
+    raw.send('c', "");
+    raw.query("insert 1");
+    assert_eq!(raw.until_ready(), "C(INSERT 0 1) Z(I)");
+}
+
+#[test]
+fn false_values_of_parameters_are_told_by_their_number() {
+    let server = Server::start();
+    let mut raw = Raw::session(&server);
+    for (format, value) in [(0_u8, &b"x"[..]), (1, b"abc"), (0, b"\xff")] {
+        raw.send('P', b"\0select echo $1\0\0\x01\0\0\0\x17");
+        let length = (value.len() as u32).to_be_bytes();
+        raw.send('B', [&[0, 0, 0, 1, 0, format, 0, 1], &length[..], value, &[0, 0]].concat());
+        raw.send('S', "");
+        assert_eq!(raw.read().0, '1');
+        let (tag, body) = raw.read();
+        assert_eq!((tag, error_field(&body, 'W').as_str()), ('E', "parameter $1"));
+        assert_eq!(raw.until_ready(), "Z(I)");
+    }
+}
+
+#[test]
+fn there_are_limits() {
+    let server = Server::with(|config| {
+        config.connections_max = 2;
+        config.statements_max = 2;
+        config.portals_max = 1;
+        config.message_bytes_max = 1000;
+    });
+    let mut first = Raw::session(&server);
+    let second = Raw::session(&server);
+    let mut third = Raw::open(&server);
+    third.startup(0x0003_0000, &[("user", "ann")]);
+    assert_eq!(third.until_ready(), "E53300 -");
+    drop(second);
+    eventually("a place is free", || server.monitor.statistics().connections == 1);
+    for name in ["a", "b", "c"] {
+        first.send('P', format!("{name}\0insert 1\0\0\0"));
+    }
+    first.send('S', "");
+    assert_eq!(first.until_ready(), "1 1 E54000 Z(I)");
+    first.send('B', b"p\0a\0\0\0\0\0\0\0");
+    first.send('B', b"q\0a\0\0\0\0\0\0\0");
+    first.send('S', "");
+    assert_eq!(first.until_ready(), "2 E54000 Z(I)");
+    first.query(&"x".repeat(2000));
+    assert_eq!(first.until_ready(), "E08P01 -");
+}
+
+#[test]
+fn a_client_that_does_not_read_does_not_fill_the_memory() {
+    let server = Server::start();
+    let mut raw = Raw::session(&server);
+    raw.query("select later 100000000");
+    thread::sleep(Duration::from_millis(500));
+    let pages = server.engine.pages();
+    thread::sleep(Duration::from_millis(500));
+    // What the sockets hold is some megabytes.
+    assert_eq!(server.engine.pages(), pages);
+    drop(raw);
+    eventually("the query ends", || server.engine.cursors() == 0);
+}
+
+#[test]
+fn whoever_does_not_authenticate_is_disconnected() {
+    let server = Server::with(|config| config.authentication_timeout = Duration::from_millis(50));
+    let mut raw = Raw::open(&server);
+    raw.bytes(&[0, 0]);
+    assert_eq!(raw.read().0, '-');
+}
+
+#[test]
+fn a_door_that_closes_says_so() {
+    let mut server = Server::with(|config| config.close_timeout = Duration::from_millis(300));
+    let mut idle = Raw::session(&server);
+    let mut busy = Raw::session(&server);
+    busy.query("select hang");
+    eventually("the statement runs", || server.engine.hanging() == 1);
+    server.begin_stop();
+    assert_eq!(idle.until_ready(), "E57P01 -");
+    assert_eq!(busy.until_ready(), "E57014 Z(I)");
+    assert_eq!(busy.until_ready(), "E57P01 -");
+}
