@@ -1,7 +1,6 @@
 //! A request's body as one piece of memory, within limits, and unpacked.
 
 mod gzip;
-mod inflate;
 
 use std::sync::Arc;
 
@@ -13,7 +12,6 @@ use http_body_util::BodyExt;
 use tokio::time::timeout;
 
 use gzip::GzipError;
-use inflate::InflateError;
 
 use crate::failure::Failure;
 use crate::shared::{Room, Shared};
@@ -78,7 +76,7 @@ async fn unpacked(packed: Bytes, room: &mut Room, limit: usize) -> Result<Bytes,
         false => unpack(),
     };
     let unpacked = unpacked.map_err(|error| match error {
-        GzipError::Data(InflateError::TooLong { limit }) => Failure::body_too_large(limit),
+        GzipError::TooLong { limit } => Failure::body_too_large(limit),
         error => Failure::parse(format!("the body's bytes cannot be unpacked: {error}")),
     })?;
     room.grow(unpacked.len())?;
