@@ -33,6 +33,8 @@ const LAYERS: &[Layer] = &[
         tests_use: &["filbert-client"],
         network: true,
     },
+    Layer { name: "filbert-http", uses: &["filbert-data", "filbert-grid"], tests_use: &[], network: true },
+    Layer { name: "filbert-postgres", uses: &["filbert-data", "filbert-grid"], tests_use: &[], network: true },
     Layer {
         name: "filbert-client",
         uses: &["filbert-data", "filbert-wire"],
@@ -41,7 +43,15 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "filbert",
-        uses: &["filbert-data", "filbert-grid", "filbert-hazelcast", "filbert-query", "filbert-store"],
+        uses: &[
+            "filbert-data",
+            "filbert-grid",
+            "filbert-hazelcast",
+            "filbert-http",
+            "filbert-postgres",
+            "filbert-query",
+            "filbert-store",
+        ],
         tests_use: &["filbert-client", "filbert-wire"],
         network: true,
     },

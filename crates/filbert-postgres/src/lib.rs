@@ -40,6 +40,8 @@ mod cursors;
 mod door;
 mod error;
 mod extended;
+#[doc(hidden)]
+pub mod fuzz;
 mod link;
 mod portals;
 mod registry;
@@ -57,4 +59,5 @@ mod wire;
 pub use config::{PostgresConfig, PostgresSecret, PostgresTls, PostgresUser};
 pub use door::{PostgresDoor, PostgresDoorError, PostgresMonitor, PostgresStatistics};
 pub use scram::BrokenVerifier;
+pub use statement::lexer::statement_bytes;
 pub use tls::TlsError;

@@ -54,36 +54,31 @@ struct Create<'a> {
     include_value: bool,
 }
 
+/// The two requests have the same fields and are of different types, as they have different numbers.
+macro_rules! create {
+    ($request:expr, include_value: $include_value:expr) => {
+        Create {
+            map: $request.map_name,
+            name: $request.cache_name,
+            predicate: $request.predicate,
+            batch_size: $request.batch_size,
+            buffer_size: $request.buffer_size,
+            delay_seconds: $request.delay_seconds,
+            populate: $request.populate,
+            coalesce: $request.coalesce,
+            include_value: $include_value,
+        }
+    };
+}
+
 fn handle_create_with_value(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: publisher_create_with_value::Request<'_> = message.decode()?;
-    let create = Create {
-        map: request.map_name,
-        name: request.cache_name,
-        predicate: request.predicate,
-        batch_size: request.batch_size,
-        buffer_size: request.buffer_size,
-        delay_seconds: request.delay_seconds,
-        populate: request.populate,
-        coalesce: request.coalesce,
-        include_value: true,
-    };
-    create_cache(session, message, &create)
+    create_cache(session, message, &create!(request, include_value: true))
 }
 
 fn handle_create(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: publisher_create::Request<'_> = message.decode()?;
-    let create = Create {
-        map: request.map_name,
-        name: request.cache_name,
-        predicate: request.predicate,
-        batch_size: request.batch_size,
-        buffer_size: request.buffer_size,
-        delay_seconds: request.delay_seconds,
-        populate: request.populate,
-        coalesce: request.coalesce,
-        include_value: false,
-    };
-    create_cache(session, message, &create)
+    create_cache(session, message, &create!(request, include_value: false))
 }
 
 fn create_cache(session: &mut Session, message: &Message<'_>, create: &Create<'_>) -> Outcome {

@@ -12,6 +12,7 @@ use filbert_wire::{
 
 use crate::{
     change::Batch,
+    deferred,
     failure::{Failure, Outcome},
     listing::Listing,
     rows::Row,
@@ -50,13 +51,26 @@ fn handle_add_index(session: &mut Session, message: &Message<'_>) -> Outcome {
         unique_key: options.unique_key.to_owned(),
         transformation: options.unique_key_transformation,
     });
-    session.map(request.name)?.add_index(IndexConfig {
+    let config = IndexConfig {
         name: index.name.map(str::to_owned),
         kind,
         attributes: index.attributes.into_iter().map(str::to_owned).collect(),
         bitmap,
-    })?;
-    add_index::Response {}.encode(message.correlation_id(), &mut session.out);
+    };
+    let map = session.map(request.name)?.clone();
+    let correlation = message.correlation_id();
+    // Building reads every entry, which others on this thread must not wait for.
+    if map.size() > 0
+        && let Some(engine) = session.grid.queries().cloned()
+    {
+        return deferred::later(session, &engine, correlation, move |_, out| {
+            map.add_index(config)?;
+            add_index::Response {}.encode(correlation, out);
+            Ok(())
+        });
+    }
+    map.add_index(config)?;
+    add_index::Response {}.encode(correlation, &mut session.out);
     Ok(())
 }
 

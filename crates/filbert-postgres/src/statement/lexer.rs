@@ -207,6 +207,11 @@ pub(crate) fn split(text: &str) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
+/// Bytes of a text up to behind the first semicolon that ends a statement; `None` if there is none yet.
+pub fn statement_bytes(text: &str) -> Option<usize> {
+    Lexer::new(text).find(|token| token.kind == Kind::Symbol(b';')).map(|token| token.end)
+}
+
 /// The first word of a statement, in lower case.
 pub(crate) fn first_word(text: &str) -> String {
     match Lexer::new(text).find(|token| token.kind != Kind::Symbol(b'(')) {

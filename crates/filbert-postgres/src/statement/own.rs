@@ -291,9 +291,9 @@ impl Parser<'_> {
             let followed = lexer.next().is_some();
             !followed
         };
-        let count = if self.next.is_some_and(|token| matches!(token.kind, Kind::Word | Kind::Quoted)) && is_name(self) {
-            Count::Next(1)
-        } else if self.skip_word("next") {
+        let is_named_at_once =
+            self.next.is_some_and(|token| matches!(token.kind, Kind::Word | Kind::Quoted)) && is_name(self);
+        let count = if is_named_at_once || self.skip_word("next") {
             Count::Next(1)
         } else if self.skip_word("forward") {
             if self.skip_word("all") { Count::All } else { Count::Next(natural(self.number()?, 1)?) }

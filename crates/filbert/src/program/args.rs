@@ -10,6 +10,8 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use super::shell::ShellArgs;
+
 const EXAMPLES: &str = "\
 Examples:
   filbert                                      serve clients of this machine on 127.0.0.1:5701
@@ -97,6 +99,8 @@ pub(crate) struct Args {
 /// Commands besides serving.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run SQL on a member: typed, with history and completion, or from a pipe
+    Sql(ShellArgs),
     /// Print the reference of all settings
     #[command(hide = true)]
     Settings {

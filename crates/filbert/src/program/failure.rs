@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use filbert::ConfigError;
 
+use super::shell::ShellError;
+
 /// A failure of the program.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -17,6 +19,8 @@ pub(crate) enum Failure {
     Signals(std::io::Error),
     /// Standard output cannot be written.
     Output(std::io::Error),
+    /// The SQL shell ended early.
+    Shell(ShellError),
 }
 
 impl Failure {
@@ -25,8 +29,10 @@ impl Failure {
         ExitCode::from(match self {
             Failure::Config(_) => 3,
             Failure::Start(filbert::Error::Configuration(_)) => 3,
-            Failure::Start(filbert::Error::Listen(_)) => 4,
-            Failure::Start(_) | Failure::Signals(_) | Failure::Output(_) => 1,
+            Failure::Start(
+                filbert::Error::Listen(_) | filbert::Error::ListenHttp(_) | filbert::Error::ListenPostgres(_),
+            ) => 4,
+            Failure::Start(_) | Failure::Signals(_) | Failure::Output(_) | Failure::Shell(_) => 1,
         })
     }
 
@@ -34,6 +40,7 @@ impl Failure {
         match self {
             Failure::Config(error) => error,
             Failure::Start(error) => error,
+            Failure::Shell(error) => error,
             Failure::Signals(error) | Failure::Output(error) => error,
         }
     }
@@ -42,7 +49,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Config(_) | Failure::Start(_) => {}
+            Failure::Config(_) | Failure::Start(_) | Failure::Shell(_) => {}
             Failure::Signals(_) => f.write_str("cannot wait for SIGTERM and SIGINT: ")?,
             Failure::Output(_) => f.write_str("cannot write to standard output: ")?,
         }

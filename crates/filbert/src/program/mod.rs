@@ -1,12 +1,15 @@
 //! From the command line to a serving member, and to its end.
 //!
 //! arguments ([`args`]) -> configuration ([`settings`]) -> member ([`serve`]) -> what a person is told ([`welcome`])
+//!
+//! `filbert sql` is the one command that serves nobody: it is a client ([`shell`]).
 
 mod args;
 mod failure;
 mod memory;
 mod serve;
 mod settings;
+mod shell;
 mod welcome;
 
 use std::io::Write;
@@ -30,8 +33,12 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<(), Failure> {
-    if let Some(Command::Settings { markdown: _ }) = &args.command {
-        return write_out(&filbert::settings_markdown(&args::flags(&Args::command())));
+    match &args.command {
+        Some(Command::Settings { markdown: _ }) => {
+            return write_out(&filbert::settings_markdown(&args::flags(&Args::command())));
+        }
+        Some(Command::Sql(shell)) => return shell::main(shell).map_err(Failure::Shell),
+        None => {}
     }
     args.start_logging();
     let loaded = settings::load(args)?;
