@@ -29,6 +29,15 @@ fn a_statement_is_answered_as_crate_db_does() {
 }
 
 #[test]
+fn numbers_are_moments_where_the_statement_says_so() {
+    let door = door(HttpConfig::default());
+    let answer = door.sql(r#"{"stmt": "moment", "args": [308534400500]}"#).json();
+    assert_eq!(answer["rows"][0][0], "1979-10-12 00:00:00.500");
+    assert_eq!(door.sql(r#"{"stmt": "moment", "args": ["x"]}"#).error().1, 4000);
+    assert_eq!(door.sql(r#"{"stmt": "moment", "args": [[1]]}"#).error().1, 4000);
+}
+
+#[test]
 fn many_rows_come_in_pieces_and_all_of_them() {
     let door = door(HttpConfig::default());
     let mut client = door.connect();

@@ -16,6 +16,11 @@ pub(crate) fn may_need(field_type: &FieldType) -> bool {
     }
 }
 
+/// Whether a value may mean something else to a column of another type.
+pub(crate) fn is_unclear(value: &Value<'_>) -> bool {
+    matches!(value, Value::Int64(_) | Value::Float64(_) | Value::Array(_))
+}
+
 /// A value as one of a type, where JSON alone does not tell; others stay as they are.
 pub(crate) fn fit<'v>(value: &Value<'v>, field_type: &FieldType) -> Option<Value<'v>> {
     match (field_type, value) {

@@ -18,7 +18,9 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use filbert_grid::query::{ExpectedResult, Session, Statement, StatementResult};
+use filbert_grid::query::{
+    ExpectedResult, QueryEngine, Running, Session, SqlError, SqlErrorCode, Statement, StatementResult,
+};
 
 use crate::answer;
 use crate::body::{self, Received};
@@ -112,13 +114,41 @@ async fn answer(
         timeout_ms: None,
         expected: ExpectedResult::Any,
     };
-    let (result, running) = run::run(engine, &statement).await?;
+    let (result, running) = match run::run(engine, &statement).await {
+        Err(error) if error.code == SqlErrorCode::DataException => refit(engine, &statement, error).await?,
+        ran => ran?,
+    };
     match result {
         StatementResult::Count(count) => Ok(json(answer::count(count, wishes.types, started))),
         StatementResult::Rows(cursor) => {
             rows::answer(cursor, running, shared.config.page_rows, wishes.types, started).await
         }
     }
+}
+
+/// Runs a statement again whose values JSON could not write as what they are, if that was why it failed: the engine takes no number
+/// for a moment. It reads all values before it runs anything, so that nothing was done then.
+async fn refit(
+    engine: &Arc<dyn QueryEngine>,
+    statement: &Statement<'_>,
+    error: SqlError,
+) -> Result<(StatementResult, Option<Running>), SqlError> {
+    if !statement.parameters.iter().any(fit::is_unclear) {
+        return Err(error);
+    }
+    let Ok(description) = run::describe(engine, statement).await else { return Err(error) };
+    let mut values = statement.parameters.to_vec();
+    let mut is_changed = false;
+    for (value, field_type) in values.iter_mut().zip(description.parameters.iter()) {
+        if let Some(fitted) = fit::fit(value, field_type) {
+            *value = fitted;
+            is_changed = true;
+        }
+    }
+    if !is_changed {
+        return Err(error);
+    }
+    run::run(engine, &Statement { parameters: &values, ..statement.clone() }).await
 }
 
 /// An answer that is there as a whole.

@@ -62,6 +62,10 @@ impl QueryEngine for TestEngine {
                 other => Some(Err(syntax(&format!("{other:?}")))),
             },
             ["fail"] => Some(Err(syntax("fail"))),
+            ["moment"] => match statement.parameters {
+                [Value::Timestamp(moment)] => text_row(moment.to_string()),
+                other => Some(Err(SqlError::new(SqlErrorCode::DataException, format!("{other:?} is no timestamp")))),
+            },
             _ => None,
         }
     }
@@ -104,7 +108,8 @@ impl QueryEngine for TestEngine {
             Some("fail") => return reply(Err(syntax("fail"))),
             _ => Command::Select,
         };
-        reply(Ok(Arc::new(Description { command, parameters: Arc::from([]), columns: None })));
+        let parameters = Arc::from([FieldType::Timestamp]);
+        reply(Ok(Arc::new(Description { command, parameters, columns: None })));
     }
 
     fn row_writer(&self, _statement: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {
