@@ -1,5 +1,7 @@
 //! Who is let in: SCRAM-SHA-256, TLS, and both.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
 mod common;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
@@ -21,7 +23,11 @@ use tokio_rustls::{
 fn users(config: &mut PostgresConfig) {
     let user = |name: &str, secret| PostgresUser { name: name.to_owned(), secret };
     // What PostgreSQL keeps for the password "hazel".
-    let verifier = concat!("SCRAM-SHA-256$4096:MDEyMzQ1Njc4OWFiY2RlZg==$", "RiFpdVXUS+jgP5evOMA6lboohgMS2xaO5/kR6zPgafU=:", "xpsWIsuXYXkGRuuAsaaIxrposgRujM3yx2ARWsfyzpM=");
+    let verifier = concat!(
+        "SCRAM-SHA-256$4096:MDEyMzQ1Njc4OWFiY2RlZg==$",
+        "RiFpdVXUS+jgP5evOMA6lboohgMS2xaO5/kR6zPgafU=:",
+        "xpsWIsuXYXkGRuuAsaaIxrposgRujM3yx2ARWsfyzpM="
+    );
     let verifier = PostgresSecret::Verifier(verifier.to_owned());
     config.users = vec![user("ann", PostgresSecret::Password("secret".into())), user("eve", verifier)];
 }

@@ -1,5 +1,7 @@
 //! What is not the protocol, what comes in a false order, and what is too much.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
 mod common;
 
 use std::{thread, time::Duration};

@@ -1,5 +1,7 @@
 //! A stock client's session: statements, parameters, portals, transactions, COPY, cancelling.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
 mod common;
 
 use std::pin::pin;

@@ -32,11 +32,11 @@ use crate::{
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// A loader that comes back from a thread, and how it went.
-type Returned = oneshot::Receiver<(Loader, Result<(), Box<PgError>>)>;
+type Returned = oneshot::Receiver<(Box<Loader>, Result<(), Box<PgError>>)>;
 
 /// Where a COPY's loader is.
 enum Load {
-    Here(Loader),
+    Here(Box<Loader>),
     Away(Returned),
 }
 
@@ -72,7 +72,7 @@ impl Session {
         let reply = Box::new(move |writer| drop(sender.send(writer)));
         engine.row_writer(&self.statement(text, values), WriteMode::All, reply);
         let writer = self.wait(receiver).await??;
-        let loader = Loader::new(writer, format, self.shared.config.copy_row_bytes_max)?;
+        let loader = Box::new(Loader::new(writer, format, self.shared.config.copy_row_bytes_max)?);
         self.link.out.copy_response(true, format_of(format), loader.columns());
         self.link.flush().await?;
         let count = self.receive(&engine, loader).await?;
@@ -80,7 +80,7 @@ impl Session {
         Ok(())
     }
 
-    async fn receive(&mut self, engine: &Arc<dyn QueryEngine>, loader: Loader) -> Outcome<u64> {
+    async fn receive(&mut self, engine: &Arc<dyn QueryEngine>, loader: Box<Loader>) -> Outcome<u64> {
         let mut load = Load::Here(loader);
         let mut chunk = Vec::new();
         loop {
@@ -113,7 +113,7 @@ impl Session {
     }
 
     /// The loader, when it is done with what it was given.
-    async fn returned(&mut self, load: Load) -> Outcome<Loader> {
+    async fn returned(&mut self, load: Load) -> Outcome<Box<Loader>> {
         match load {
             Load::Here(loader) => Ok(loader),
             Load::Away(receiver) => {
@@ -167,7 +167,7 @@ impl Session {
 /// Has a loader work on bytes on one of the engine's threads.
 fn work(
     engine: &Arc<dyn QueryEngine>,
-    mut loader: Loader,
+    mut loader: Box<Loader>,
     bytes: Vec<u8>,
     job: impl FnOnce(&mut Loader, &[u8]) -> Result<(), Box<PgError>> + Send + 'static,
 ) -> Returned {
@@ -182,4 +182,20 @@ fn work(
         let _ = sender.send((loader, result));
     }));
     receiver
+}
+
+/// Reads the bytes as binary rows, whole and in parts, which must give the same.
+pub(crate) fn fuzz_binary(parts: usize, data: &[u8]) {
+    let read = |parts: usize| {
+        let mut fields_seen = 0;
+        let mut reader = binary::BinaryReader::new(1 << 12);
+        let mut on_row = |_: u64, fields: &[Option<&[u8]>]| {
+            fields_seen += fields.len() + 1;
+            Ok(())
+        };
+        let result = data.chunks(parts).try_for_each(|part| reader.feed(part, &mut on_row));
+        (result.and_then(|()| reader.finish()).is_ok(), fields_seen)
+    };
+    let (whole, in_parts) = (read(usize::MAX), read(parts + 1));
+    assert!(whole == in_parts || !whole.0, "{whole:?} {in_parts:?}");
 }

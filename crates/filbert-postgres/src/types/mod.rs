@@ -216,6 +216,11 @@ impl fmt::Display for PgType {
     }
 }
 
+/// The OIDs of all types and their arrays.
+pub(crate) fn all_oids() -> impl Iterator<Item = u32> {
+    TYPES.iter().flat_map(|row| [row.2, row.3])
+}
+
 /// A type by the name that a statement has for it, such as in `PREPARE p (int, text) AS ..`.
 pub(crate) fn type_by_name(name: &str) -> Option<PgType> {
     let name = name.trim().to_ascii_lowercase();
