@@ -223,8 +223,8 @@ impl Session {
         };
         check_columns(&rows, &portal.statement)?;
         let before_count = rows.count;
-        let mut sink = match portal.statement.columns {
-            Some(_) => Sink::data(&rows.columns, &portal.formats),
+        let mut sink = match &portal.statement.columns {
+            Some(columns) => Sink::data(columns, &portal.formats),
             None => Sink::Nowhere,
         };
         // A statement that changes is not left half done: only what it shows is.
@@ -251,15 +251,15 @@ fn formats(formats: Formats<'_>) -> Vec<Format> {
     formats.iter().map(|format| if format == 0 { Format::Text } else { Format::Binary }).collect()
 }
 
-/// The rows must be what the client was told that they are.
+/// The rows must be what the client was told that they are, or such that they can be sent as that: numbers as other numbers, anything as
+/// text.
 fn check_columns(rows: &Rows, statement: &Prepared) -> Result<(), Box<PgError>> {
     let Some(described) = &statement.columns else { return Ok(()) };
-    let same = described.len() == rows.columns.len()
-        && described
-            .iter()
-            .zip(rows.columns.iter())
-            .all(|(a, b)| PgType::of(&a.field_type) == PgType::of(&b.field_type));
-    if same {
+    let fits =
+        |told: PgType, found: PgType| told == found || told == PgType::TEXT || (told.is_number() && found.is_number());
+    let mut columns = described.iter().zip(rows.columns.iter());
+    let all_fit = columns.all(|(told, found)| fits(PgType::of(&told.field_type), PgType::of(&found.field_type)));
+    if all_fit && described.len() == rows.columns.len() {
         return Ok(());
     }
     Err(PgError::new(sqlstate::FEATURE_NOT_SUPPORTED, "cached plan must not change result type"))

@@ -198,6 +198,12 @@ impl PgType {
         if self.is_array { row.3 } else { row.2 }
     }
 
+    /// Whether its values are numbers.
+    pub(crate) fn is_number(self) -> bool {
+        let numbers = [Base::Int2, Base::Int4, Base::Int8, Base::Float4, Base::Float8, Base::Numeric];
+        !self.is_array && numbers.contains(&self.base)
+    }
+
     /// Bytes of a value in binary, -1 where that varies.
     pub(crate) fn size(self) -> i16 {
         if self.is_array { -1 } else { self.base.row().4 }
