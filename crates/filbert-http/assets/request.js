@@ -1,6 +1,6 @@
 // Sends statements to `POST /_sql` and reads the answer row by row, so that a result of any size can be cut off.
 
-import { locate } from "./tokens.js";
+import { locate, tokens } from "./tokens.js";
 
 const TYPES = {
   0: "null", 2: "char", 3: "boolean", 4: "text", 5: "ip", 6: "double", 7: "real", 8: "smallint", 9: "integer", 10: "bigint",
@@ -99,16 +99,22 @@ async function failureOf(answer, statement) {
 function placeOf(error, trace, statement) {
   const character = error.position ?? /at character (\d+)/.exec(trace)?.[1];
   if (character) return locate(statement, indexOfCharacter(statement, Number(character)));
-  const line = /line (\d+):(\d+)/.exec(error.message);
+  const line = /line:? (\d+)(?::|,? column:? )(\d+)/i.exec(error.message);
   if (line) {
     const before = statement.split("\n").slice(0, Number(line[1]) - 1).join("\n");
     return locate(statement, before.length + (Number(line[1]) > 1 ? 1 : 0) + Math.max(0, Number(line[2]) - 1));
   }
-  for (const [, name] of error.message.matchAll(/["'`]([^"'`\n]{1,80})["'`]/g)) {
-    const at = statement.indexOf(name.split(".").at(-1));
-    if (at >= 0) return locate(statement, at);
+  const complaint = error.message.split(/did you mean|valid fields|expected/i)[0];
+  for (const [, bare, inQuotes] of complaint.matchAll(/(?:named|column|function|table) ([\p{L}_][\p{L}\p{N}_.]*)|["'`]([^"'`\n]{1,80})["'`]/gu)) {
+    const place = wordIn(statement, (bare ?? inQuotes).replace(/\.+$/, "").split(".").at(-1));
+    if (place) return place;
   }
   return null;
+}
+
+function wordIn(statement, name) {
+  const token = tokens(statement).find(({ kind, text }) => !["space", "comment", "string"].includes(kind) && text.replaceAll('"', "").toLowerCase() === name.toLowerCase());
+  return token ? { from: token.from, to: token.from + token.text.length } : null;
 }
 
 /** Servers count characters from 1, JavaScript counts units of 16 bits from 0. */
