@@ -23,7 +23,7 @@ fn main() {
     let expected = ROWS * 6;
     let started = Instant::now();
     for _ in 0..ROUNDS {
-        if filbert_http::count_values(body) != expected {
+        if filbert_http::probe::count_values(body) != expected {
             println!("not all values were parsed");
             return;
         }

@@ -49,11 +49,24 @@ mod shared;
 mod sql;
 mod user;
 
-/// Parses a body of `POST /_sql` without running it, and counts the values in it. For fuzzing and for measuring.
-#[doc(hidden)]
-pub fn count_values(body: &[u8]) -> usize {
-    sql::count_values(body)
-}
-
 pub use config::{HttpConfig, HttpUser};
 pub use door::{HttpDoor, HttpDoorError, HttpDoorStatistics, HttpMonitor};
+
+/// What fuzzing and measuring need of the inside: bodies parsed without being run.
+#[doc(hidden)]
+pub mod probe {
+    /// Parses a body of `POST /_sql`, and counts the values in it; 0 if it cannot be parsed.
+    pub fn count_values(body: &[u8]) -> usize {
+        crate::sql::count_values(body)
+    }
+
+    /// Parses a body of `POST /_sql`, and writes the values of `args` as JSON again.
+    pub fn rewritten_args(body: &[u8]) -> Option<Vec<u8>> {
+        crate::sql::rewritten_args(body)
+    }
+
+    /// Unpacks a body packed by gzip to at most this many bytes.
+    pub fn unpacked(packed: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
+        crate::body::unpacked_for_probe(packed, bytes_max)
+    }
+}

@@ -105,3 +105,8 @@ async fn next(shared: &Shared, body: &mut Body) -> Result<Option<Bytes>, Failure
         }
     }
 }
+
+/// Unpacks bytes as [`receive`] does.
+pub(crate) fn unpacked_for_probe(packed: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
+    gzip::unpack(packed, bytes_max).ok()
+}

@@ -18,6 +18,7 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use filbert_data::Value;
 use filbert_grid::query::{
     ExpectedResult, QueryEngine, Running, Session, SqlError, SqlErrorCode, Statement, StatementResult,
 };
@@ -171,6 +172,14 @@ pub(crate) fn count_values(body: &[u8]) -> usize {
         }
         Err(_) => 0,
     }
+}
+
+/// The values of a body's `args` as an answer would have them.
+pub(crate) fn rewritten_args(body: &[u8]) -> Option<Vec<u8>> {
+    let Ok(Request::Single { args, .. }) = request::parse(body) else { return None };
+    let mut out = Vec::new();
+    answer::write_value(&mut out, &Value::Array(args));
+    Some(out)
 }
 
 #[cfg(test)]
