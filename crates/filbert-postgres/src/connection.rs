@@ -74,7 +74,7 @@ async fn open(
         Ok(None) => Ok(None),
         Err(Failure::Fatal(error) | Failure::Statement(error)) => {
             error.write("FATAL", &mut link.out);
-            let _ = tokio::time::timeout(shared.config.close_timeout, link.close()).await;
+            let _ = tokio::time::timeout(shared.config.close_timeout, link.close(true)).await;
             Err(Failure::Fatal(error))
         }
         Err(other) => Err(other),

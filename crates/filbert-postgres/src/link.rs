@@ -251,13 +251,15 @@ impl Link {
         }
     }
 
-    /// Says that nothing more is sent, and drops what still comes, so that the client gets to read the last replies.
-    pub(crate) async fn close(&mut self) -> io::Result<()> {
+    /// Sends what is written and says that nothing more comes. Where the client goes on sending, what still comes is dropped until it
+    /// closes in turn: the system would drop what was sent along with unread input.
+    pub(crate) async fn close(&mut self, lingers: bool) -> io::Result<()> {
         self.flush().await?;
         poll_fn(|cx| self.stream.poll_shutdown(cx)).await?;
-        loop {
+        while lingers {
             self.input.clear();
             self.fill().await?;
         }
+        Ok(())
     }
 }

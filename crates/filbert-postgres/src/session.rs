@@ -88,8 +88,10 @@ impl Session {
     /// Tells the client why its connection is closed.
     pub(crate) async fn say_fatal(&mut self, error: &PgError, timeout: Duration) {
         error.write("FATAL", &mut self.link.out);
+        // A client that is not at fault is not waited for: at the end of the member there are many.
+        let lingers = error.sqlstate != sqlstate::SHUTDOWN;
         // Whatever goes wrong here, the connection is over.
-        let _ = tokio::time::timeout(timeout, self.link.close()).await;
+        let _ = tokio::time::timeout(timeout, self.link.close(lingers)).await;
     }
 
     async fn handle(&mut self, frame: &Frame) -> Outcome {
