@@ -1,4 +1,8 @@
-"""The member, its data, and a browser: one member and one browser for all tests, a new tab's state for each."""
+"""The member, its data, and a browser: one member and one browser for all tests, a new tab's state for each.
+
+By hand: `FILBERT_E2E_MEMBER='["target/release/filbert"]' pytest e2e/browser`, with the packages of requirements.txt and Debian's
+`chromium` and `chromium-driver`. Pictures of every view go into the folder that FILBERT_ARTEFACTS names, or into `artefacts`.
+"""
 
 import pathlib
 import sys

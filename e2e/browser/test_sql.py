@@ -97,6 +97,14 @@ def test_rows_are_downloaded_as_csv(page, people):
     assert page.script("return window.saved") == '__key,note,age\r\n7,"says ""so"", and\nmore",\r\n11,"",11\r\n'
 
 
+def test_a_value_of_many_lines_takes_one_row(page, people):
+    page.open("#/sql").run("SELECT note FROM people WHERE __key = 1")
+    assert page.cells() == [['says "so", and ↵ more']]
+    page.click("#panel-result td")
+    page.keys(Keys.ENTER)
+    page.sees('says "so", and\nmore', "#dialog pre")
+
+
 def test_numbers_keep_all_their_digits(page, people):
     page.open("#/sql").run("SELECT CAST(9007199254740993 AS BIGINT) AS large, CAST('12345678901234567.25' AS DECIMAL(30, 2)) AS exact")
     assert page.cells() == [["9007199254740993", "12345678901234567.25"]]

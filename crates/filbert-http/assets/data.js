@@ -225,7 +225,7 @@ function one(name) {
         tiles.dataset.text = text;
         tiles.replaceChildren(...tilesOf.map(([label, value, note]) => h("div", { class: "tile" }, h("dt", {}, label), h("dd", {}, value), h("span", { class: "note" }, note))));
       }
-      setText(facts, `${columnsOf(name).length > 0 ? "Table" : "Map"} · ${map.columns} ${map.columns === 1 ? "column" : "columns"} kept · ${map.indexes} ${map.indexes === 1 ? "index" : "indexes"}`);
+      setText(facts, [columnsOf(name).length > 0 ? "Table" : "Map", map.columns > 0 && `${map.columns} ${map.columns === 1 ? "field" : "fields"} kept as columns`, `${map.indexes || "no"} ${map.indexes === 1 ? "index" : "indexes"}`].filter(Boolean).join(" · "));
     }
     rates.update(store.past.get(name) ?? []);
     if (store.status && Date.now() - readAt > 6000) readDetails();

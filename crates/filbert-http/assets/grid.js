@@ -33,6 +33,12 @@ function isoOf(ms) {
   return Number.isNaN(date.getTime()) ? null : date.toISOString().replace("T", " ").replace(".000Z", "Z");
 }
 
+/** A value as it fits into a row: the whole of it is shown by Enter. */
+function inOneLine(text) {
+  const start = text.length > 300 ? text.slice(0, 300) + "…" : text;
+  return start.replace(/\r?\n/g, " ↵ ");
+}
+
 function csv(cols, types, rows) {
   const cell = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const line = (row) => row.map((value, at) => (value === null ? "" : value === "" ? '""' : cell(textOf(value, types[at])))).join(",");
@@ -69,7 +75,7 @@ export function grid({ cols, types: numbers, rows }, label, { tools = true } = {
         const value = row[col];
         const text = textOf(value, types[col]);
         const kind = [right[col] ? "number" : "", value === null ? "null" : "", value === "" ? "blank" : ""].join(" ").trim();
-        return h("td", { role: "gridcell", tabindex: "-1", class: kind || null }, text.length > 300 ? text.slice(0, 300) + "…" : text);
+        return h("td", { role: "gridcell", tabindex: "-1", class: kind || null }, inOneLine(text));
       }))));
     told.textContent = pages > 1 ? `${count(from + 1)}–${count(Math.min(rows.length, from + PAGE_ROWS))} of ${count(rows.length)}` : "";
     previous.disabled = page === 0;
