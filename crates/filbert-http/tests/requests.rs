@@ -1,5 +1,7 @@
 //! Requests of every sort: paths, users, limits, bodies that do not come, many connections, the end.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
 mod common;
 
 use std::sync::atomic::Ordering;

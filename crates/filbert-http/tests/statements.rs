@@ -1,5 +1,7 @@
 //! Statements over HTTP: answers, rows that stream, bulk requests, errors, sessions.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
 mod common;
 
 use std::sync::atomic::Ordering;

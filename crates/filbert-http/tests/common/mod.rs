@@ -1,6 +1,6 @@
 //! What the tests share: a door with an engine of its own, and a client that writes bytes.
 
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 pub mod engine;
 
