@@ -1,4 +1,5 @@
-//! The real clients, unmodified and from their registries, against the real program; one suite a language.
+//! The real clients and tools, unmodified and from their registries, against the real program; one suite a language, and one in a
+//! browser.
 //!
 //! A suite starts the members that it needs itself, by the command in `FILBERT_E2E_MEMBER` (a JSON array of words),
 //! on ephemeral loopback ports, and ends them. Values that one language writes and another reads go through one member
@@ -16,17 +17,23 @@ use crate::{Peer, shell, shell::Workspace, steps::Steps, tools};
 /// Far more than any suite needs: what hangs must fail while CI still has time for the rest.
 const SUITE_SECONDS_MAX: u32 = 15 * 60;
 
-/// A language with a stock client.
+/// The variable of the environment that names the folder for screenshots.
+const ARTEFACTS: &str = "FILBERT_ARTEFACTS";
+
+/// A suite: a language with its stock clients, or the browser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Language {
     Python,
     Java,
     Node,
     Go,
+    Browser,
 }
 
 impl Language {
-    const ALL: [Language; 4] = [Language::Python, Language::Java, Language::Node, Language::Go];
+    const ALL: [Language; 5] = [Language::Python, Language::Java, Language::Node, Language::Go, Language::Browser];
+    /// Those whose Hazelcast clients read what the others have written.
+    const WITH_CLIENT: [Language; 4] = [Language::Python, Language::Java, Language::Node, Language::Go];
 
     fn name(self) -> &'static str {
         match self {
@@ -34,6 +41,7 @@ impl Language {
             Language::Java => "java",
             Language::Node => "node",
             Language::Go => "go",
+            Language::Browser => "browser",
         }
     }
 
@@ -41,7 +49,14 @@ impl Language {
     fn prepare(self, workspace: &Workspace) -> Result<()> {
         let directory = workspace.e2e(self.name());
         match self {
-            Language::Python => prepare_python(workspace, &directory),
+            Language::Python => {
+                tools::install(&[tools::PSQL, tools::PGBENCH])?;
+                prepare_python(workspace, self.name(), &directory)
+            }
+            Language::Browser => {
+                tools::install(&[tools::CHROMIUM, tools::CHROMEDRIVER])?;
+                prepare_python(workspace, self.name(), &directory)
+            }
             Language::Java => {
                 tools::install(&[tools::JAVA, tools::MAVEN])?;
                 shell::run(&mut shell::command("mvn", ["-B", "-q", "-ntp", "process-test-classes"], &directory))
@@ -69,32 +84,38 @@ impl Language {
             (Language::Node, true) => &["--test", "exchange.test.js"],
             (Language::Go, false) => &["test", "-count=1", "-timeout=20m", "-v", "."],
             (Language::Go, true) => &["test", "-count=1", "-timeout=5m", "-run=Exchange", "."],
+            // What a browser shows is not exchanged.
+            (Language::Browser, _) => &["-m", "pytest"],
         };
         let program = match self {
-            Language::Python => python(workspace),
+            Language::Python | Language::Browser => python(workspace, self.name()),
             Language::Java => "mvn".into(),
             Language::Node => "node".into(),
             Language::Go => "go".into(),
         };
-        shell::limited(SUITE_SECONDS_MAX, program, words, &directory)
+        let mut suite = shell::limited(SUITE_SECONDS_MAX, program, words, &directory);
+        if self == Language::Browser && std::env::var_os(ARTEFACTS).is_none() {
+            suite.env(ARTEFACTS, workspace.target.join("artefacts"));
+        }
+        suite
     }
 }
 
-/// The virtual environment's Python; it stands beside what cargo builds, so that a checkout stays clean.
-fn python(workspace: &Workspace) -> PathBuf {
-    workspace.target.join("e2e-python/bin/python")
+/// The Python of a suite's virtual environment; it stands beside what cargo builds, so that a checkout stays clean.
+fn python(workspace: &Workspace, suite: &str) -> PathBuf {
+    workspace.target.join(format!("e2e-{suite}/bin/python"))
 }
 
-fn prepare_python(workspace: &Workspace, directory: &Path) -> Result<()> {
+fn prepare_python(workspace: &Workspace, suite: &str, directory: &Path) -> Result<()> {
     tools::install(&[tools::PYTHON])?;
-    let python = python(workspace);
+    let python = python(workspace, suite);
     if !python.is_file() {
         // Debian's python3 comes without what makes virtual environments.
         let complete = Command::new("python3").args(["-c", "import ensurepip"]).stderr(Stdio::null()).status();
         if !complete.is_ok_and(|status| status.success()) {
             tools::packages(&["python3-venv"])?;
         }
-        let environment = workspace.target.join("e2e-python");
+        let environment = workspace.target.join(format!("e2e-{suite}"));
         let words = ["-m".as_ref(), "venv".as_ref(), environment.as_os_str()];
         shell::run(&mut shell::command("python3", words, directory))?;
     }
@@ -105,7 +126,9 @@ fn prepare_python(workspace: &Workspace, directory: &Path) -> Result<()> {
 /// Runs the suites of these languages, or of all, and then lets all of them read what each has written.
 pub(crate) fn run(steps: &mut Steps, languages: &[Language], peer: Peer) {
     let everything = languages.is_empty();
-    let languages = if everything { &Language::ALL } else { languages };
+    // A browser has nothing to look at elsewhere.
+    let all: &[Language] = if peer == Peer::Filbert { &Language::ALL } else { &Language::WITH_CLIENT };
+    let languages = if everything { all } else { languages };
     let mut member = Vec::new();
     let ready = steps.step("the member under test", |workspace| {
         member = member_command(workspace, peer)?;
@@ -124,7 +147,7 @@ pub(crate) fn run(steps: &mut Steps, languages: &[Language], peer: Peer) {
             });
         }
     }
-    if everything && prepared.len() == Language::ALL.len() {
+    if Language::WITH_CLIENT.iter().all(|language| everything && prepared.contains(language)) {
         steps.step("values written by each client and read by all", |workspace| exchange(workspace, &member, peer));
     }
 }
@@ -161,11 +184,11 @@ fn member_command(workspace: &Workspace, peer: Peer) -> Result<Vec<String>> {
 /// With Filbert that member is embedded in a Rust program, which writes too and compares what it finds byte for byte.
 fn exchange(workspace: &Workspace, member: &[String], peer: Peer) -> Result<()> {
     let mut shared = SharedMember::start(workspace, member, peer)?;
-    let names: Vec<&str> = Language::ALL.iter().map(|language| language.name()).collect();
+    let names: Vec<&str> = Language::WITH_CLIENT.iter().map(|language| language.name()).collect();
     let writers = if peer == Peer::Filbert { [names.as_slice(), &["rust"]].concat() } else { names.clone() };
     let mut failed = Vec::new();
     for phase in ["write", "read"] {
-        for language in Language::ALL {
+        for language in Language::WITH_CLIENT {
             println!("         {}: {phase}", language.name());
             let mut suite = language.suite(workspace, true);
             suite.env("FILBERT_E2E_EXCHANGE", &shared.address).env("FILBERT_E2E_PHASE", phase);

@@ -15,6 +15,10 @@ pub(crate) struct Tool {
 pub(crate) const VALGRIND: Tool = Tool { program: "valgrind", packages: &["valgrind", "libc6-dbg"] };
 pub(crate) const CXX: Tool = Tool { program: "c++", packages: &["g++"] };
 pub(crate) const PYTHON: Tool = Tool { program: "python3", packages: &["python3", "python3-venv"] };
+pub(crate) const PSQL: Tool = Tool { program: "psql", packages: &["postgresql-client"] };
+pub(crate) const PGBENCH: Tool = Tool { program: "pgbench", packages: &["postgresql-contrib"] };
+pub(crate) const CHROMIUM: Tool = Tool { program: "chromium", packages: &["chromium"] };
+pub(crate) const CHROMEDRIVER: Tool = Tool { program: "chromedriver", packages: &["chromium-driver"] };
 pub(crate) const JAVA: Tool = Tool { program: "javac", packages: &["openjdk-17-jdk-headless"] };
 pub(crate) const MAVEN: Tool = Tool { program: "mvn", packages: &["maven"] };
 pub(crate) const NODE: Tool = Tool { program: "node", packages: &["nodejs"] };

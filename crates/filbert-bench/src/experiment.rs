@@ -15,6 +15,7 @@ use crate::load::{Load, Workload};
 use crate::server::Server;
 use crate::session::Session;
 
+pub mod ingest;
 pub mod memory;
 pub mod pipelining;
 pub mod put_set;
@@ -76,6 +77,8 @@ pub enum Experiment {
     S,
     /// Queries: SQL and predicates, in four formats.
     Q,
+    /// The ingest game: bulk inserts over HTTP by cr8 and by our own loader, then queries.
+    C,
     /// Resident memory per entry.
     Memory,
 }
@@ -86,6 +89,7 @@ pub fn run(experiment: Experiment, options: &Options) -> Result<Report> {
         Experiment::P => pipelining::run(options)?,
         Experiment::S => put_set::run(options)?,
         Experiment::Q => query::run(options)?,
+        Experiment::C => ingest::run(options)?,
         Experiment::Memory => memory::run(options)?,
     };
     report.write(options.results()?)?;

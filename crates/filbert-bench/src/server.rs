@@ -79,8 +79,26 @@ impl Server {
     pub fn filbert(program: &Path, results: &Path) -> Result<Server> {
         let address = free_address()?;
         let mut command = Command::new(program);
-        command.args(["--listen", &address.to_string(), "--cluster-name", CLUSTER]);
+        command.args([
+            "--listen",
+            &address.to_string(),
+            "--cluster-name",
+            CLUSTER,
+            "--http",
+            "off",
+            "--postgres",
+            "off",
+        ]);
         Server::start("filbert", command, address, &results.join("filbert.log"))
+    }
+
+    /// Filbert, and the address of its HTTP door.
+    pub fn filbert_with_http(program: &Path, results: &Path) -> Result<(Server, SocketAddr)> {
+        let (address, http) = (free_address()?, free_address()?);
+        let mut command = Command::new(program);
+        command.args(["--listen", &address.to_string(), "--cluster-name", CLUSTER, "--http", &http.to_string()]);
+        command.args(["--postgres", "off"]);
+        Ok((Server::start("filbert", command, address, &results.join("filbert.log"))?, http))
     }
 
     /// A stock Hazelcast member: no join, no backups, no statistics, no phone home, no logging; a heap of fixed size.

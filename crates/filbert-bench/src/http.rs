@@ -1,0 +1,75 @@
+//! Statements over HTTP, as CrateDB's tools send them.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use ureq::Agent;
+
+use crate::error::{BenchError, Result};
+
+/// Where statements are posted to.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    url: String,
+}
+
+/// A client with connections of its own.
+#[derive(Debug)]
+pub struct Connection {
+    agent: Agent,
+    url: String,
+}
+
+impl Endpoint {
+    /// The endpoint of a server.
+    pub fn new(address: SocketAddr) -> Endpoint {
+        Endpoint { url: format!("http://{address}/_sql") }
+    }
+
+    /// A client of its own.
+    pub fn connection(&self) -> Connection {
+        // Errors of statements are told in the answer, whatever its status.
+        let agent = Agent::config_builder().http_status_as_error(false).build().into();
+        Connection { agent, url: self.url.clone() }
+    }
+
+    /// Runs a statement and returns the answer.
+    pub fn sql(&self, statement: &str) -> Result<Value> {
+        self.connection().post(json!({ "stmt": statement }).to_string().as_bytes())
+    }
+
+    /// The one number that a query answers.
+    pub fn count(&self, query: &str) -> Result<u64> {
+        let answer = self.sql(query)?;
+        let number = answer.pointer("/rows/0/0").and_then(Value::as_u64);
+        number.ok_or_else(|| self.wrong(format!("{query} answered {answer}, expected one number")))
+    }
+
+    /// How many rows a query answers.
+    pub fn rows(&self, query: &str) -> Result<u64> {
+        let answer = self.sql(query)?;
+        let rows = answer.get("rows").and_then(Value::as_array);
+        rows.map(|rows| rows.len() as u64)
+            .ok_or_else(|| self.wrong(format!("{query} answered {answer}, expected rows")))
+    }
+
+    fn wrong(&self, what: String) -> BenchError {
+        BenchError::Wrong { target: self.url.clone(), what }
+    }
+}
+
+impl Connection {
+    /// Posts a body and returns the answer, which must not be an error.
+    pub fn post(&self, body: &[u8]) -> Result<Value> {
+        let failed = |error: ureq::Error| BenchError::Program { program: self.url.clone(), what: error.to_string() };
+        let request = self.agent.post(&self.url).header("Content-Type", "application/json");
+        let mut response = request.send(body).map_err(failed)?;
+        let text = response.body_mut().with_config().limit(u64::MAX).read_to_string().map_err(failed)?;
+        let wrong = |what| BenchError::Wrong { target: self.url.clone(), what };
+        let answer: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("{error}: {text}")))?;
+        match answer.get("error") {
+            None => Ok(answer),
+            Some(error) => Err(wrong(format!("a statement failed: {error}"))),
+        }
+    }
+}
