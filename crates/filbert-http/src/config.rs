@@ -14,6 +14,9 @@ pub struct HttpConfig {
     pub port_count: u16,
     /// Who may come in. Default nobody in particular: everybody, as the user whom they name or else `crate`.
     pub users: Vec<HttpUser>,
+    /// Pages of other servers that may send statements, as browsers name them, such as `https://dashboard.example`. Default none:
+    /// only the console, and whatever is no page.
+    pub origins: Vec<String>,
     /// The node's name, as tools show it. Default none: the member's UUID.
     pub node_name: Option<String>,
     /// Bytes of one body, unpacked if it came packed. Default 256 MiB: more than twice what CrateDB takes (100 MB), far more
@@ -57,6 +60,7 @@ impl Default for HttpConfig {
             port_auto_increment: true,
             port_count: 100,
             users: Vec::new(),
+            origins: Vec::new(),
             node_name: None,
             body_bytes_max: 256 << 20,
             bodies_bytes_max: 1 << 30,

@@ -30,6 +30,7 @@ const PARSE: Facts = facts("SQLParseException", 4000, 400);
 const VALIDATION: Facts = facts("ColumnValidationException", 4003, 400);
 const UNSUPPORTED: Facts = facts("UnsupportedFeatureException", 4004, 400);
 const UNAUTHORIZED: Facts = facts("UnauthorizedException", 4010, 401);
+const FORBIDDEN: Facts = facts("MissingPrivilegeException", 4030, 403);
 const NOT_FOUND: Facts = facts("ResourceUnknownException", 4040, 404);
 const RELATION_UNKNOWN: Facts = facts("RelationUnknown", 4041, 404);
 const OBJECT_EXISTS: Facts = facts("DuplicateObjectException", 40910, 409);
@@ -141,6 +142,12 @@ impl Failure {
     /// A defect.
     pub(crate) fn unhandled(message: impl Into<String>) -> Failure {
         Failure::new(UNHANDLED, message)
+    }
+
+    /// A page of another server sends it.
+    pub(crate) fn strange_origin(origin: &str) -> Failure {
+        let message = format!("pages of {origin:?} may not send requests here, see the setting origins");
+        Failure { closes: true, ..Failure::new(FORBIDDEN, message) }
     }
 
     /// Name and password are not those of a user.

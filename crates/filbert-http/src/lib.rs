@@ -44,6 +44,7 @@ mod console_sources;
 mod door;
 mod failure;
 mod metrics;
+mod origin;
 mod routes;
 mod shared;
 mod sql;

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::connection::Link;
 use crate::failure::Failure;
 use crate::shared::Shared;
-use crate::{console, console_sources, metrics, sql, user};
+use crate::{console, console_sources, metrics, origin, sql, user};
 
 /// The version of CrateDB whose answers ours are: clients look at it to know what they may ask.
 pub(crate) const CRATE_VERSION: &str = "5.10.0";
@@ -48,9 +48,12 @@ async fn count(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
     response
 }
 
-/// Finds out who sends a request; strangers get no further.
+/// Finds out who sends a request, and from where; strangers get no further.
 async fn identify(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
-    match user::user_of(request.headers(), &shared.config.users) {
+    let config = &shared.config;
+    let user = origin::check(request.method(), request.headers(), config)
+        .and_then(|()| user::user_of(request.headers(), &config.users));
+    match user {
         Ok(name) => {
             request.extensions_mut().insert(User(name));
             next.run(request).await

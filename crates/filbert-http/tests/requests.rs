@@ -65,6 +65,22 @@ fn metrics_tell_of_connections_and_answers() {
 }
 
 #[test]
+fn pages_of_other_servers_are_refused() {
+    let door = door(HttpConfig::default());
+    let body = r#"{"stmt": "who"}"#;
+    let answer = door.connect().post("/_sql", "Origin: http://evil.example\r\n", body);
+    assert_eq!((answer.error().0, answer.error().1), (403, 4030));
+    // As the console does.
+    let mut client = door.connect();
+    let host = door.address;
+    let length = body.len();
+    client.send(&format!(
+        "POST /_sql HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nContent-Length: {length}\r\n\r\n{body}"
+    ));
+    assert_eq!(client.answer().status, 200);
+}
+
+#[test]
 fn strangers_are_refused() {
     let users = vec![HttpUser { name: "bob".to_owned(), password: "b".to_owned() }];
     let door = door(HttpConfig { users, ..HttpConfig::default() });

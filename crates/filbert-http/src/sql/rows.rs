@@ -13,7 +13,7 @@ use axum::body::{Body, HttpBody};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use filbert_grid::query::{ColumnMeta, ColumnReader, Cursor, Page, Running, SqlError, SqlErrorCode};
+use filbert_grid::query::{ColumnMeta, ColumnReader, Cursor, Page, Running, SqlError};
 use hyper::body::Frame;
 
 use super::run::{self, CancelOnDrop, PageReceiver};
@@ -33,14 +33,18 @@ pub(crate) async fn answer(
 ) -> Result<Response, Failure> {
     let columns = cursor.columns().clone();
     let mut guard = CancelOnDrop::new(running);
-    let (cursor, page) = match cursor.page_now(page_rows) {
-        Some(page) => (cursor, page),
-        None => {
-            let (cursor, page) = run::ask_page(cursor, page_rows).await.map_err(|_| run::page_gone())?;
-            (cursor, page)
+    let (cursor, page) = loop {
+        let (next, page) = match cursor.page_now(page_rows) {
+            Some(page) => (cursor, page),
+            None => run::ask_page(cursor, page_rows).await.map_err(|_| run::page_gone())?,
+        };
+        let page = page?;
+        // What follows a page without rows may still be an error.
+        if page.last || page.rows.num_rows() > 0 {
+            break (next, page);
         }
+        cursor = next;
     };
-    let page = page?;
     let mut rows = Rows {
         columns,
         page_rows,
@@ -205,12 +209,5 @@ impl HttpBody for RowsBody {
                 }
             };
         }
-    }
-}
-
-/// An error without a place to tell it.
-impl From<tokio::sync::oneshot::error::RecvError> for Failure {
-    fn from(_: tokio::sync::oneshot::error::RecvError) -> Failure {
-        SqlError::new(SqlErrorCode::ConnectionProblem, "the statement's answer is lost").into()
     }
 }

@@ -32,7 +32,10 @@ impl Drop for CancelOnDrop {
 
 /// What a statement answers if whoever was to answer it is gone.
 fn gone() -> SqlError {
-    SqlError::new(SqlErrorCode::ConnectionProblem, "this member is shutting down and does not finish the statement")
+    SqlError::new(
+        SqlErrorCode::ConnectionProblem,
+        "the answer is lost: this member is shutting down, or has failed at the statement",
+    )
 }
 
 /// Runs a statement, in place if it is short. Cancel safety: dropping the future ends the statement.
