@@ -59,6 +59,10 @@ class Member:
     def address(self):
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def process_id(self):
+        return self._process.pid
+
     def stop(self):
         """Ends the member as an operator does and returns its exit status."""
         if self._process.poll() is None:

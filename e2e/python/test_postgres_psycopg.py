@@ -1,0 +1,295 @@
+"""psycopg 3: statements, parameters as text and as binary, transactions, cursors, pipelines, COPY, cancelling."""
+
+import datetime
+import io
+import threading
+import time
+
+import psycopg
+import pytest
+
+from postgres_tools import TYPES, dsn
+
+
+@pytest.fixture
+def connection(member):
+    with psycopg.connect(dsn(member), autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def table(connection, name):
+    """Makes a table of the test's own and tells its name."""
+    names = []
+
+    def make(columns):
+        plain = f'"{name}-{len(names)}"'
+        connection.execute(f"CREATE TABLE {plain} ({columns})")
+        names.append(plain)
+        return plain
+
+    yield make
+    for plain in names:
+        connection.execute(f"DROP TABLE {plain}")
+
+
+@pytest.fixture
+def numbers(connection, table):
+    """A table of 5,000 numbers."""
+    numbers = table("id int PRIMARY KEY, text text")
+    with connection.cursor().copy(f"COPY {numbers} FROM STDIN") as copy:
+        for number in range(5000):
+            copy.write_row((number, f"row {number}"))
+    return numbers
+
+
+def test_a_connection_knows_its_server(connection):
+    assert connection.info.server_version == 140000
+    assert connection.info.encoding == "utf-8"
+    assert connection.info.timezone.utcoffset(None) == datetime.timedelta(0)
+    assert connection.info.parameter_status("standard_conforming_strings") == "on"
+    assert connection.info.dbname == "filbert"
+    assert connection.info.backend_pid > 0
+
+
+def test_statements_without_a_table(connection):
+    assert connection.execute("SELECT 1, 'x', NULL, true").fetchone() == (1, "x", None, True)
+    assert connection.execute("VALUES (1, 'a'), (2, 'b')").fetchall() == [(1, "a"), (2, "b")]
+    assert connection.execute("SELECT %s::int + 1", (41,)).fetchone() == (42,)
+    assert connection.execute("SELECT 1 AS one").description[0].name == "one"
+    assert connection.execute("SELECT 1 WHERE false").fetchall() == []
+
+
+@pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_values_of_every_type_come_back_as_they_went(connection, table, kind, binary):
+    values = table(f"id int PRIMARY KEY, value {kind}")
+    cursor = connection.cursor(binary=binary)
+    form = "%b" if binary else "%t"
+    for number, value in enumerate([*TYPES[kind], None]):
+        cursor.execute(f"INSERT INTO {values} VALUES ({form}, {form})", (number, value))
+        assert cursor.rowcount == 1
+    found = cursor.execute(f"SELECT value FROM {values} ORDER BY id").fetchall()
+    assert [value for (value,) in found] == [*TYPES[kind], None]
+    assert cursor.statusmessage == f"SELECT {len(TYPES[kind]) + 1}"
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_parameter_finds_its_row(connection, table, kind):
+    if kind.endswith("[]") or kind in ("interval", "bytea"):
+        pytest.skip("not compared")
+    values = table(f"id int PRIMARY KEY, value {kind}")
+    for number, value in enumerate(TYPES[kind]):
+        connection.execute(f"INSERT INTO {values} VALUES (%s, %s)", (number, value))
+    for number, value in enumerate(TYPES[kind]):
+        assert connection.execute(f"SELECT id FROM {values} WHERE value = %s", (value,)).fetchall() == [(number,)]
+
+
+def test_json_is_written_and_read(connection, table):
+    from psycopg.types.json import Json, Jsonb
+
+    documents = table("id int PRIMARY KEY, document json")
+    connection.execute(f"INSERT INTO {documents} VALUES (1, %s), (2, %s)", (Json({"a": [1, "ü"]}), Jsonb({"b": None})))
+    found = connection.execute(f"SELECT document FROM {documents} ORDER BY id").fetchall()
+    assert found == [({"a": [1, "ü"]},), ({"b": None},)]
+
+
+def test_changes_tell_how_many_rows_they_changed(connection, table):
+    people = table("id int PRIMARY KEY, name text")
+    cursor = connection.cursor()
+    cursor.executemany(f"INSERT INTO {people} VALUES (%s, %s)", [(n, f"name {n}") for n in range(10)])
+    assert cursor.rowcount == 10
+    assert cursor.execute(f"UPDATE {people} SET name = 'x' WHERE id < 3").statusmessage == "UPDATE 3"
+    assert cursor.execute(f"DELETE FROM {people} WHERE id >= 8").statusmessage == "DELETE 2"
+    returned = cursor.execute(f"INSERT INTO {people} VALUES (20, 'y') RETURNING id, name").fetchall()
+    assert (returned, cursor.statusmessage) == ([(20, "y")], "INSERT 0 1")
+
+
+def test_errors_have_sqlstate_and_position(connection):
+    with pytest.raises(psycopg.errors.SyntaxError) as raised:
+        connection.execute("SELECT 1 FROM")
+    assert raised.value.diag.severity == "ERROR"
+    with pytest.raises(psycopg.errors.UndefinedTable) as raised:
+        connection.execute("SELECT * FROM nothing_of_this_name")
+    assert raised.value.sqlstate == "42P01"
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        connection.execute("SELECT nothing FROM (VALUES (1)) AS t (x)")
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        connection.execute("SELECT 1 / 0").fetchall()
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+        connection.execute("SELECT %s::int", ("x",)).fetchall()
+    assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_duplicate_key_is_a_unique_violation(connection, table):
+    people = table("id int PRIMARY KEY")
+    connection.execute(f"INSERT INTO {people} VALUES (1)")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        connection.execute(f"INSERT INTO {people} VALUES (1)")
+    connection.execute(f"INSERT INTO {people} VALUES (1) ON CONFLICT DO NOTHING")
+
+
+def test_transactions_have_the_states_of_postgresql(member):
+    with psycopg.connect(dsn(member)) as connection:
+        status = connection.info
+        assert status.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        connection.execute("SELECT 1")
+        assert status.transaction_status == psycopg.pq.TransactionStatus.INTRANS
+        with pytest.raises(psycopg.errors.SyntaxError):
+            connection.execute("nonsense")
+        assert status.transaction_status == psycopg.pq.TransactionStatus.INERROR
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+            connection.execute("SELECT 1")
+        connection.rollback()
+        assert status.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        with connection.transaction():
+            with pytest.raises(psycopg.errors.SyntaxError), connection.transaction():
+                connection.execute("nonsense")
+            assert connection.execute("SELECT 2").fetchone() == (2,)
+
+
+def test_prepared_statements_are_used_again(connection):
+    for number in range(10):
+        found = connection.execute("SELECT %s::int * 2", (number,), prepare=True).fetchone()
+        assert found == (number * 2,)
+    connection.execute("DEALLOCATE ALL")
+    connection.execute("PREPARE twice (int) AS SELECT $1 * 2")
+    assert connection.execute("EXECUTE twice (4 + 1)").fetchone() == (10,)
+
+
+def test_a_prepared_statement_sees_its_table_change(connection, table):
+    people = table("id int PRIMARY KEY, name text")
+    for _ in range(3):
+        connection.execute(f"SELECT * FROM {people}", prepare=True).fetchall()
+    connection.execute(f"ALTER TABLE {people} ADD COLUMN age int")
+    connection.execute(f"INSERT INTO {people} VALUES (1, 'a', 5)")
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        connection.execute(f"SELECT * FROM {people}", prepare=True).fetchall()
+    assert connection.execute(f"SELECT * FROM {people}", prepare=False).fetchall() == [(1, "a", 5)]
+
+
+def test_a_server_side_cursor_reads_in_parts(member, connection, numbers):
+    with psycopg.connect(dsn(member)) as other, other.cursor(name="c") as cursor:
+        cursor.itersize = 700
+        cursor.execute(f"SELECT id FROM {numbers} WHERE id < %s ORDER BY id", (4000,))
+        assert cursor.fetchone() == (0,)
+        assert cursor.fetchmany(2) == [(1,), (2,)]
+        assert [number for (number,) in cursor] == list(range(3, 4000))
+
+
+def test_a_cursor_outlives_its_transaction_if_it_is_held(connection, numbers):
+    connection.execute(f"DECLARE held CURSOR WITH HOLD FOR SELECT id FROM {numbers} ORDER BY id")
+    assert connection.execute("FETCH 2 FROM held").fetchall() == [(0,), (1,)]
+    assert connection.execute("MOVE 2 IN held").statusmessage == "MOVE 2"
+    assert connection.execute("FETCH held").fetchall() == [(4,)]
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        connection.execute("FETCH BACKWARD 1 FROM held")
+    connection.execute("CLOSE held")
+    with pytest.raises(psycopg.errors.InvalidCursorName):
+        connection.execute("FETCH held")
+
+
+def test_rows_stream_one_by_one(connection, numbers):
+    stream = connection.cursor().stream(f"SELECT id, text FROM {numbers} ORDER BY id")
+    assert sum(1 for number, text in stream if text == f"row {number}") == 5000
+
+
+def test_a_pipeline_answers_in_order(connection):
+    with connection.pipeline():
+        cursors = [connection.execute("SELECT %s::int", (number,)) for number in range(100)]
+    assert [cursor.fetchone() for cursor in cursors] == [(number,) for number in range(100)]
+    with pytest.raises(psycopg.errors.SyntaxError), connection.pipeline():
+        connection.execute("SELECT 1")
+        connection.execute("nonsense")
+        connection.execute("SELECT 2")
+    assert connection.execute("SELECT 3").fetchone() == (3,)
+
+
+def test_rows_are_copied_in_as_text_and_out(connection, table):
+    people = table("id int PRIMARY KEY, name text, score double precision, born date")
+    rows = [(1, "Ann\t\\N\n", 1.5, datetime.date(2000, 1, 2)), (2, None, None, None), (3, "", -0.1, None)]
+    with connection.cursor().copy(f"COPY {people} FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)
+    assert connection.execute(f"SELECT * FROM {people} ORDER BY id").fetchall() == rows
+    with connection.cursor().copy(f"COPY (SELECT * FROM {people} ORDER BY id) TO STDOUT") as copy:
+        copy.set_types(["int4", "text", "float8", "date"])
+        assert list(copy.rows()) == rows
+
+
+def test_rows_are_copied_in_as_csv_and_out(connection, table):
+    people = table("id int PRIMARY KEY, name text")
+    with connection.cursor().copy(f"COPY {people} (name, id) FROM STDIN (FORMAT csv, HEADER, DELIMITER ';')") as copy:
+        for part in 'name;id\n"a;""b""\nc";1\n;2\n"";3\n':
+            copy.write(part)
+    assert connection.execute(f"SELECT * FROM {people} ORDER BY id").fetchall() == [(1, 'a;"b"\nc'), (2, None), (3, "")]
+    out = io.BytesIO()
+    with connection.cursor().copy(f"COPY (SELECT * FROM {people} ORDER BY id) TO STDOUT WITH CSV HEADER") as copy:
+        for data in copy:
+            out.write(data)
+    assert out.getvalue().decode() == 'id,name\n1,"a;""b""\nc"\n2,\n3,""\n'
+
+
+def test_rows_are_copied_in_as_binary_and_out(connection, table):
+    values = table("id int PRIMARY KEY, name text, amount numeric(10, 2), moment timestamptz, tags text[]")
+    types = ["int4", "text", "numeric", "timestamptz", "text[]"]
+    moment = datetime.datetime(2024, 2, 29, 1, 2, 3, 4, tzinfo=datetime.timezone.utc)
+    rows = [(1, "ü", TYPES["numeric(20, 4)"][2].quantize(TYPES["numeric(20, 4)"][2]), moment, ["a", None]), (2, None, None, None, None)]
+    with connection.cursor().copy(f"COPY {values} FROM STDIN (FORMAT binary)") as copy:
+        copy.set_types(types)
+        for row in rows:
+            copy.write_row(row)
+    with connection.cursor().copy(f"COPY (SELECT * FROM {values} ORDER BY id) TO STDOUT (FORMAT binary)") as copy:
+        copy.set_types(types)
+        assert list(copy.rows()) == rows
+
+
+def test_no_row_of_a_copy_that_fails_is_there(member, connection, table):
+    people = table("id int PRIMARY KEY, name text")
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation) as raised:
+        with connection.cursor().copy(f"COPY {people} FROM STDIN") as copy:
+            copy.write("1\ta\n2\tb\nthree\tc\n")
+    assert raised.value.diag.context == "COPY, line 3, column id"
+    with pytest.raises(ZeroDivisionError), connection.cursor().copy(f"COPY {people} FROM STDIN") as copy:
+        copy.write("1\ta\n")
+        1 / 0
+    leaving = psycopg.connect(dsn(member), autocommit=True)
+    with pytest.raises(psycopg.OperationalError), leaving.cursor().copy(f"COPY {people} FROM STDIN") as copy:
+        copy.write("".join(f"{number}\tx\n" for number in range(100_000)))
+        leaving.pgconn.finish()
+        raise psycopg.OperationalError("left")
+    time.sleep(0.2)
+    assert connection.execute(f"SELECT count(*) FROM {people}").fetchone() == (0,)
+
+
+def test_a_statement_that_runs_is_cancelled(connection, numbers):
+    timer = threading.Timer(0.5, connection.cancel_safe)
+    timer.start()
+    endless = f"SELECT count(*) FROM {numbers} a, {numbers} b, {numbers} c WHERE a.id + b.id = c.id * 2 - 1"
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        connection.execute(endless).fetchall()
+    timer.join()
+    assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_settings_are_set_shown_and_told(connection):
+    connection.execute("SET application_name = 'tests'")
+    assert connection.info.parameter_status("application_name") == "tests"
+    assert connection.execute("SHOW application_name").fetchone() == ("tests",)
+    connection.execute("SELECT set_config('application_name', 'other', false)")
+    assert connection.info.parameter_status("application_name") == "other"
+    connection.execute("RESET application_name")
+    assert connection.execute("SHOW server_version").fetchone()[0].startswith("14.0")
+
+
+def test_a_large_result_and_large_values(connection):
+    text = "x" * 3_000_000
+    assert connection.execute("SELECT %s::text", (text,)).fetchone() == (text,)
+
+
+def test_many_connections_at_once(member):
+    connections = [psycopg.connect(dsn(member), autocommit=True) for _ in range(200)]
+    for number, connection in enumerate(connections):
+        assert connection.execute("SELECT %s::int", (number,)).fetchone() == (number,)
+    for connection in connections:
+        connection.close()
