@@ -21,6 +21,7 @@ import (
 )
 
 var readyLine = regexp.MustCompile(`^ready: .*127\.0\.0\.1:(\d+)`)
+var servesPostgresLine = regexp.MustCompile(`^serves: PostgreSQL on (127\.0\.0\.1:\d+)`)
 
 // realHazelcast tells whether the suite runs against the original, which checks its expectations.
 var realHazelcast = os.Getenv("FILBERT_E2E_TARGET") == "hazelcast"
@@ -37,6 +38,8 @@ var ctx = context.Background()
 type member struct {
 	process *exec.Cmd
 	address string
+	// postgres is the address for PostgreSQL's drivers.
+	postgres string
 }
 
 // startMember runs the program on the port, 0 for any, and returns when it serves.
@@ -60,15 +63,18 @@ func startMember(port int, config string) (*member, error) {
 		return nil, err
 	}
 	lines := bufio.NewScanner(output)
-	said := ""
+	said, postgres := "", ""
 	for lines.Scan() {
 		said += lines.Text() + "\n"
+		if found := servesPostgresLine.FindStringSubmatch(lines.Text()); found != nil {
+			postgres = found[1]
+		}
 		if found := readyLine.FindStringSubmatch(lines.Text()); found != nil {
 			go func() {
 				for lines.Scan() {
 				}
 			}()
-			return &member{process: process, address: "127.0.0.1:" + found[1]}, nil
+			return &member{process: process, address: "127.0.0.1:" + found[1], postgres: postgres}, nil
 		}
 	}
 	_ = process.Wait()

@@ -9,6 +9,7 @@ const { after, before } = require('node:test');
 const { Client } = require('hazelcast-client');
 
 const READY = /^ready: .*127\.0\.0\.1:(\d+)/;
+const SERVES_POSTGRES = /^serves: PostgreSQL on 127\.0\.0\.1:(\d+)/;
 /** Turns a wait that would never end into a failure. */
 const LIMIT_MS = 60_000;
 
@@ -23,17 +24,21 @@ class Member {
         const options = ['--listen', `127.0.0.1:${port}`, '--config', file];
         const child = spawn(command[0], [...command.slice(1), ...options], { stdio: ['ignore', 'pipe', 'inherit'] });
         return new Promise((resolve, reject) => {
+            let postgresPort;
             child.once('exit', (code) => reject(new Error(`the member ended with ${code} before it was ready`)));
             readline.createInterface({ input: child.stdout }).on('line', (line) => {
+                const serves = SERVES_POSTGRES.exec(line);
+                if (serves) postgresPort = Number(serves[1]);
                 const found = READY.exec(line);
-                if (found) resolve(new Member(child, Number(found[1])));
+                if (found) resolve(new Member(child, Number(found[1]), postgresPort));
             });
         });
     }
 
-    constructor(child, port) {
+    constructor(child, port, postgresPort) {
         this.child = child;
         this.port = port;
+        this.postgresPort = postgresPort;
         this.address = `127.0.0.1:${port}`;
     }
 

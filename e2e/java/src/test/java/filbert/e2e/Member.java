@@ -16,9 +16,12 @@ final class Member implements AutoCloseable {
     static final Path SHARED_FILES = Path.of("..", "shared");
 
     private static final Pattern READY = Pattern.compile("^ready: .*127\\.0\\.0\\.1:(\\d+)");
+    private static final Pattern SERVES_POSTGRES = Pattern.compile("^serves: PostgreSQL on 127\\.0\\.0\\.1:(\\d+)");
     private static Member shared;
 
     final int port;
+    /** The port for PostgreSQL's drivers. */
+    final int postgresPort;
     private final Process process;
 
     Member(int port, String config) throws Exception {
@@ -30,10 +33,16 @@ final class Member implements AutoCloseable {
         BufferedReader output =
                 new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
         StringBuilder said = new StringBuilder();
+        int postgres = 0;
         for (String line = output.readLine(); line != null; line = output.readLine()) {
+            Matcher serves = SERVES_POSTGRES.matcher(line);
+            if (serves.find()) {
+                postgres = Integer.parseInt(serves.group(1));
+            }
             Matcher ready = READY.matcher(line);
             if (ready.find()) {
                 this.port = Integer.parseInt(ready.group(1));
+                this.postgresPort = postgres;
                 Thread drain = new Thread(() -> output.lines().forEach(ignored -> { }));
                 drain.setDaemon(true);
                 drain.start();
