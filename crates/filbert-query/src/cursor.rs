@@ -18,7 +18,7 @@ use crate::error::of_datafusion;
 use crate::threads::Threads;
 
 /// What ends a statement early.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Limits {
     cancelled: Arc<(AtomicBool, Notify)>,
     deadline: Option<(Instant, Duration)>,
@@ -34,6 +34,12 @@ impl Limits {
         self.cancelled.0.store(true, Ordering::Release);
         self.cancelled.1.notify_waiters();
         self.cancelled.1.notify_one();
+    }
+
+    /// Whether the statement was cancelled, or is late.
+    pub(crate) fn are_over(&self) -> bool {
+        self.cancelled.0.load(Ordering::Acquire)
+            || self.deadline.is_some_and(|(deadline, _)| Instant::now() >= deadline)
     }
 
     /// Runs something until it is done, cancelled, or out of time.
@@ -195,6 +201,13 @@ impl RunningRows {
             }
         }
         Ok(page.unwrap_or_else(|| Page { rows: RecordBatch::new_empty(self.stream.schema()), last: true }))
+    }
+}
+
+/// What still computes for rows that nobody will read has to end.
+impl Drop for RunningRows {
+    fn drop(&mut self) {
+        self.limits.cancel();
     }
 }
 

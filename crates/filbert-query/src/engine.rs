@@ -26,6 +26,7 @@ use crate::dialect::{self, Parsed, ParsedStatement};
 use crate::dml::Dml;
 use crate::error::{of_datafusion, parsing_error};
 use crate::explain;
+use crate::plan::fairness::fair;
 use crate::plan::planner::{PlannedQuery, bind, check_count, columns_of, plan_query, with_parameters};
 use crate::plan::session::Sessions;
 use crate::plan_cache::{PlanCache, PlanCacheStatistics};
@@ -317,7 +318,7 @@ impl Task {
                 state.create_physical_plan(&plan).await
             }
         };
-        physical.map_err(|error| of_datafusion(&error))
+        physical.and_then(|plan| fair(plan, &self.limits)).map_err(|error| of_datafusion(&error))
     }
 
     async fn query(

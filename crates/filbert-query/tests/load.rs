@@ -278,3 +278,32 @@ fn a_query_that_takes_hours_is_cancelled_and_times_out() {
     assert_eq!(ended(&member, Some(200), false).code, SqlErrorCode::Timeout);
     assert_eq!(member.rows("SELECT 1"), ["1"]);
 }
+
+#[test]
+fn joins_of_all_with_all_hold_up_nobody_and_end_with_who_asked() {
+    let member = Member::with(QueryConfig { threads: 1, ..QueryConfig::default() });
+    mapping(&member, "m", "");
+    let map = member.grid.map("m").unwrap();
+    (0..2_000).for_each(|key| put(&map, key, i64::from(key)));
+    let joins = [
+        "SELECT count(*) FROM m a, m b, m c, m d WHERE a.n + b.n + c.n + d.n = -1",
+        "SELECT count(*) FROM m a, m b, m c, m d",
+        HOURS,
+    ];
+    for text in joins {
+        let (sender, receiver) = mpsc::channel();
+        let running = match start(&member, text, None) {
+            (running, Ok(StatementResult::Rows(cursor))) => {
+                cursor.page(10, Box::new(move |_, page| drop(sender.send(page.map(drop)))));
+                running
+            }
+            (_, other) => panic!("{text}: {:?}", other.map(drop)),
+        };
+        // There is one thread for queries, and the join has it.
+        assert_eq!(member.rows("SELECT count(*), max(n) FROM m WHERE n < 1000"), ["1000|999"]);
+        running.cancel();
+        let ended = receiver.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(ended.unwrap_err().code, SqlErrorCode::Cancelled, "{text}");
+        assert_eq!(member.rows("SELECT 2 + 3"), ["5"]);
+    }
+}

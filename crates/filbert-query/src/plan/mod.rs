@@ -2,6 +2,7 @@
 //! DataFusion's planner and optimizer.
 
 pub(crate) mod columns;
+pub(crate) mod fairness;
 pub(crate) mod memory;
 pub(crate) mod planner;
 pub(crate) mod session;

@@ -1,0 +1,111 @@
+//! What keeps a long query from holding up others: joins that multiply rows give way, and end when nobody waits for them.
+//!
+//! DataFusion's operators give way to others when they read from a leaf. A join of all with all reads its leaves once and then
+//! computes for as long as it takes, within one step if its condition lets few rows through.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, FieldRef, Schema};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+
+use crate::cursor::Limits;
+
+/// The plan with joins that give way.
+pub(crate) fn fair(plan: Arc<dyn ExecutionPlan>, limits: &Limits) -> Result<Arc<dyn ExecutionPlan>> {
+    let fair = plan.transform_up(|node| {
+        let any = node.as_ref() as &dyn std::any::Any;
+        let join: Arc<dyn ExecutionPlan> = if let Some(join) = any.downcast_ref::<NestedLoopJoinExec>() {
+            watched(join, limits)?.unwrap_or(node)
+        } else if any.is::<CrossJoinExec>() || any.is::<HashJoinExec>() || any.is::<SortMergeJoinExec>() {
+            node
+        } else {
+            return Ok(Transformed::no(node));
+        };
+        Ok(Transformed::yes(Arc::new(CooperativeExec::new(join)) as Arc<dyn ExecutionPlan>))
+    });
+    fair.map(|fair| fair.data)
+}
+
+/// The join with a condition that is watched; `None` if it has none.
+fn watched(join: &NestedLoopJoinExec, limits: &Limits) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(filter) = join.filter() else { return Ok(None) };
+    let condition = Arc::new(Watched { condition: filter.expression().clone(), limits: limits.clone() });
+    let filter = JoinFilter::new(condition, filter.column_indices().to_vec(), filter.schema().clone());
+    let projection = join.projection().as_ref().map(|projection| projection.to_vec());
+    let (left, right) = (join.left().clone(), join.right().clone());
+    let join = NestedLoopJoinExec::try_new(left, right, Some(filter), join.join_type(), projection)?;
+    Ok(Some(Arc::new(join)))
+}
+
+/// A join's condition, which is computed for some thousand pairs at a time: between them others get the thread, and the query ends if it is
+/// over.
+#[derive(Debug)]
+struct Watched {
+    condition: Arc<dyn PhysicalExpr>,
+    limits: Limits,
+}
+
+impl fmt::Display for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.condition.fmt(f)
+    }
+}
+
+impl PartialEq for Watched {
+    fn eq(&self, other: &Watched) -> bool {
+        self.condition.eq(&other.condition)
+    }
+}
+
+impl Eq for Watched {}
+
+impl Hash for Watched {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.condition.hash(state);
+    }
+}
+
+impl PhysicalExpr for Watched {
+    fn data_type(&self, input: &Schema) -> Result<DataType> {
+        self.condition.data_type(input)
+    }
+
+    fn nullable(&self, input: &Schema) -> Result<bool> {
+        self.condition.nullable(input)
+    }
+
+    fn return_field(&self, input: &Schema) -> Result<FieldRef> {
+        self.condition.return_field(input)
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+        if self.limits.are_over() {
+            return Err(DataFusionError::Execution("the statement is over".to_owned()));
+        }
+        // What else is to run on this thread goes to another one meanwhile.
+        tokio::task::block_in_place(|| self.condition.evaluate(batch))
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        vec![&self.condition]
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn PhysicalExpr>>) -> Result<Arc<dyn PhysicalExpr>> {
+        let condition = children.into_iter().next().unwrap_or_else(|| self.condition.clone());
+        Ok(Arc::new(Watched { condition, limits: self.limits.clone() }))
+    }
+
+    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.condition.fmt_sql(f)
+    }
+}
