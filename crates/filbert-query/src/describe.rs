@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use arrow_schema::DataType;
+use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::FieldType;
-use filbert_grid::query::{ColumnMeta, Command, Description, SqlError};
+use filbert_grid::query::{ColumnMeta, Command, Description, SqlError, arrow_type};
 
 use crate::asker::Asker;
-use crate::dialect::Parsed;
+use crate::dialect::{Parsed, ParsedStatement, schema_of};
+use crate::dml::literals::parameter;
+use crate::dml::returning::Returning;
+use crate::dml::targets::{column_index, target_columns};
 use crate::engine::{Inner, Plan};
 use crate::types::field_type_of_arrow;
 
@@ -36,8 +40,8 @@ pub(crate) async fn describe(
                 Parsed::Delete(_) => Command::Delete,
                 _ => Command::Insert,
             },
-            parameters: parameters(&vec![None; statement.parameters], types),
-            columns: None,
+            parameters: parameters(&wanted(engine, statement)?, types),
+            columns: told(engine, asker, statement)?,
         },
         Plan::Other(statement) => {
             let (command, columns) = of_other(&statement.parsed);
@@ -57,9 +61,59 @@ fn parameters(wanted: &[Option<DataType>], known: &[Option<FieldType>]) -> Arc<[
     wanted.iter().enumerate().map(of).collect()
 }
 
+/// What `RETURNING` tells.
+fn told(engine: &Inner, asker: &Asker, statement: &ParsedStatement) -> Result<Option<Arc<[ColumnMeta]>>, SqlError> {
+    let (table, alias) = match &statement.parsed {
+        Parsed::Insert(insert) => (&insert.table, &insert.alias),
+        Parsed::Update(update) => (&update.table, &update.alias),
+        Parsed::Delete(delete) => (&delete.table, &delete.alias),
+        _ => return Ok(None),
+    };
+    let Some(items) = statement.parsed.returning() else { return Ok(None) };
+    let Some(mapped) = engine.tables.find(table)? else { return Err(engine.tables.not_found(table)) };
+    let name = alias.as_deref().unwrap_or_else(|| schema_of(table).1);
+    let state = engine.sessions.planning(asker.dialect());
+    Ok(Some(Returning::of(state, &mapped.mapping, name, items)?.columns().clone()))
+}
+
+/// The types of the columns that parameters are given to.
+fn wanted(engine: &Inner, statement: &ParsedStatement) -> Result<Vec<Option<DataType>>, SqlError> {
+    let mut wanted = vec![None; statement.parameters];
+    let table = match &statement.parsed {
+        Parsed::Insert(insert) => &insert.table,
+        Parsed::Update(update) => &update.table,
+        _ => return Ok(wanted),
+    };
+    let Some(mapped) = engine.tables.find(table)? else { return Err(engine.tables.not_found(table)) };
+    let mapping = &mapped.mapping;
+    let mut give = |expr: &Expr, column: usize| {
+        if let (Some(number), Some(column)) = (parameter(expr), mapping.columns.get(column))
+            && let Some(place) = wanted.get_mut(number)
+        {
+            place.get_or_insert(arrow_type(&column.field_type));
+        }
+    };
+    match &statement.parsed {
+        Parsed::Insert(insert) => {
+            let targets = target_columns(mapping, &insert.columns)?;
+            for row in insert.values().unwrap_or_default() {
+                row.iter().zip(&targets).for_each(|(expr, column)| give(expr, *column));
+            }
+        }
+        Parsed::Update(update) => {
+            for (name, expr) in &update.assignments {
+                give(expr, column_index(mapping, name)?);
+            }
+        }
+        _ => {}
+    }
+    Ok(wanted)
+}
+
 /// The words that PostgreSQL reports, and the columns.
 fn of_other(parsed: &Parsed) -> (&'static str, Option<Arc<[ColumnMeta]>>) {
     match parsed {
+        Parsed::Table(statement) => (statement.command(), None),
         Parsed::Explain { .. } => ("EXPLAIN", Some(lines("rel"))),
         Parsed::Show(_) => ("SHOW", Some(lines("name"))),
         Parsed::CreateMapping(_) => ("CREATE MAPPING", None),

@@ -12,7 +12,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{
     ColumnMeta, DescribeReply, Dialect, EntryFilter, EntryProjection, ExpectedResult, MapQuery, PreparedQuery,
-    QueryEngine, Running, SqlError, SqlErrorCode, Statement, StatementReply, StatementResult,
+    QueryEngine, RowWriterReply, Running, SqlError, SqlErrorCode, Statement, StatementReply, StatementResult, WriteMode,
 };
 use filbert_grid::{Grid, GridError, Map, layout_changes};
 
@@ -23,7 +23,7 @@ use crate::cursor::{Limits, ReadyRows, RunningRows, ended_early};
 use crate::ddl;
 use crate::describe;
 use crate::dialect::{self, Parsed, ParsedStatement};
-use crate::dml::Dml;
+use crate::dml::{Changed, Dml};
 use crate::error::{of_datafusion, parsing_error};
 use crate::explain;
 use crate::plan::fairness::fair;
@@ -31,6 +31,7 @@ use crate::plan::planner::{PlannedQuery, bind, check_count, columns_of, plan_que
 use crate::plan::session::Sessions;
 use crate::plan_cache::{PlanCache, PlanCacheStatistics};
 use crate::predicates;
+use crate::row_writer;
 use crate::short::{ShortDml, ShortQuery};
 use crate::tables::{TableCatalog, Tables};
 use crate::threads::Threads;
@@ -123,11 +124,15 @@ impl QueryEngine for Engine {
                 let rows = short.run_in_place(statement.parameters)?;
                 Some(rows.map(|rows| StatementResult::Rows(Box::new(ReadyRows::new(planned.columns.clone(), rows)))))
             }
-            Plan::Change { short: Some(short), statement: parsed } if statement.expected != ExpectedResult::Rows => {
+            Plan::Change { short: Some(short), statement: parsed } => {
+                let other = if short.returning().is_some() { ExpectedResult::UpdateCount } else { ExpectedResult::Rows };
+                if statement.expected == other {
+                    return None;
+                }
                 if let Err(error) = check_count(parsed.parameters, statement.parameters.len()) {
                     return Some(Err(error));
                 }
-                short.run_in_place(statement.parameters).map(|count| count.map(StatementResult::Count))
+                short.run_in_place(statement.parameters)
             }
             _ => None,
         }
@@ -160,6 +165,12 @@ impl QueryEngine for Engine {
         let (inner, text, types) = (self.inner.clone(), statement.text.to_owned(), types.to_vec());
         let asker = Asker::new(statement.session);
         self.inner.threads.spawn(async move { reply(describe::describe(&inner, &text, &asker, &types).await) });
+    }
+
+    fn row_writer(&self, statement: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {
+        let (inner, text) = (self.inner.clone(), statement.text.to_owned());
+        let asker = Asker::new(statement.session);
+        self.inner.threads.spawn(async move { reply(row_writer::row_writer(&inner, &text, &asker, mode).await) });
     }
 
     fn mapping_ddl(&self, map: &str) -> Option<String> {
@@ -248,7 +259,8 @@ impl Inner {
                 Ok(Plan::Query { planned, optimized, short })
             }
             Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_) => {
-                let short = ShortDml::of(&self.tables, &statement.parsed)?;
+                let state = self.sessions.planning(asker.dialect());
+                let short = ShortDml::of(&self.tables, state, &statement.parsed)?;
                 Ok(Plan::Change { statement, short })
             }
             _ => Ok(Plan::Other(statement)),
@@ -281,9 +293,10 @@ impl Task {
                 self.query(planned, optimized.as_ref()).await
             }
             Plan::Change { statement, .. } => {
-                self.expect(ExpectedResult::UpdateCount)?;
+                let tells = statement.parsed.tells_rows();
+                self.expect(if tells { ExpectedResult::Rows } else { ExpectedResult::UpdateCount })?;
                 check_count(statement.parameters, self.parameters.len())?;
-                self.change(&statement.parsed).await.map(StatementResult::Count)
+                self.change(&statement.parsed).await
             }
             Plan::Other(statement) => {
                 check_count(statement.parameters, self.parameters.len())?;
@@ -336,7 +349,7 @@ impl Task {
         Ok(StatementResult::Rows(Box::new(rows)))
     }
 
-    async fn change(&self, parsed: &Parsed) -> Result<u64, SqlError> {
+    async fn change(&self, parsed: &Parsed) -> Result<StatementResult, SqlError> {
         let inner = &*self.inner;
         let dml = Dml {
             grid: inner.tables.grid()?,
@@ -344,12 +357,16 @@ impl Task {
             sessions: &inner.sessions,
             dialect: self.asker.dialect(),
         };
-        match parsed {
+        let changed = match parsed {
             Parsed::Insert(insert) => dml.insert(insert, &self.parameters).await,
             Parsed::Update(update) => dml.update(update, &self.parameters).await,
             Parsed::Delete(delete) => dml.delete(delete, &self.parameters).await,
             _ => Err(parsing_error("a statement that changes entries is expected")),
-        }
+        };
+        Ok(match changed? {
+            Changed::Count(count) => StatementResult::Count(count),
+            Changed::Rows(columns, rows) => StatementResult::Rows(Box::new(ReadyRows::new(columns, rows))),
+        })
     }
 
     async fn other(&self, statement: &ParsedStatement) -> Result<StatementResult, SqlError> {
@@ -365,8 +382,7 @@ impl Task {
             }
             parsed => {
                 self.expect(ExpectedResult::UpdateCount)?;
-                ddl::run(&self.inner, &self.asker, parsed).await?;
-                Ok(StatementResult::Count(0))
+                ddl::run(&self.inner, &self.asker, parsed).await.map(StatementResult::Count)
             }
         }
     }

@@ -43,6 +43,7 @@ mod information_schema;
 mod plan;
 mod plan_cache;
 mod predicates;
+mod row_writer;
 mod scan;
 mod short;
 mod subqueries;

@@ -12,7 +12,7 @@ use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{Grid, GridError, Map, PartitionId};
 
 use crate::catalog::{Catalog, EntryFormat, Mapping};
-use crate::dialect::{self, Parsed};
+use crate::dialect::{self, DEFAULT_SCHEMAS, Parsed, in_schema, schema_of};
 use crate::error::{carried, parsing_error};
 use crate::information_schema;
 use crate::plan::session::{PARTITIONED, SCHEMA};
@@ -102,7 +102,7 @@ impl Tables {
 
     /// The columns that `*` stands for in a table that has others.
     pub(crate) fn visible_columns(&self, name: &ObjectName) -> Option<Vec<String>> {
-        let name = name.0.last()?.as_ident()?.value.clone();
+        let name = dialect::catalog_name(name).ok()?;
         let mapping = match self.catalog.mapping(&name) {
             Some(mapping) => mapping,
             None => Arc::new(self.inferred(&name).ok()??),
@@ -114,11 +114,11 @@ impl Tables {
 
     /// The query of a view; `None` if the name is not that of a view.
     pub(crate) fn view(&self, name: &ObjectName) -> Result<Option<Query>, SqlError> {
-        let Some(ident) = name.0.last().and_then(|part| part.as_ident()) else { return Ok(None) };
-        let Some(view) = self.catalog.view(&ident.value) else { return Ok(None) };
+        let Ok(name) = dialect::catalog_name(name) else { return Ok(None) };
+        let Some(view) = self.catalog.view(&name) else { return Ok(None) };
         match dialect::parse(&view.query, view.dialect, &dialect::Limits::default())?.parsed {
             Parsed::Query(query) => Ok(Some(*query)),
-            _ => Err(parsing_error(format!("view {:?} is not defined by a query", ident.value))),
+            _ => Err(parsing_error(format!("view {name:?} is not defined by a query"))),
         }
     }
 
@@ -127,8 +127,15 @@ impl Tables {
         if schema.is_some_and(|schema| schema == information_schema::SCHEMA) {
             return Ok(());
         }
-        if schema.is_some_and(|schema| ![SCHEMA, PARTITIONED, RAW_SCHEMA].contains(&schema)) {
-            let text = format!("schema {:?} is not there, expected {SCHEMA:?}", schema.unwrap_or_default());
+        let own = [SCHEMA, PARTITIONED, RAW_SCHEMA];
+        let name = &match schema {
+            Some(schema) if !own.contains(&schema) => in_schema(schema, name),
+            _ => name.to_owned(),
+        };
+        if let (Some(schema), _) = schema_of(name)
+            && !self.catalog.has_schema(schema)
+        {
+            let text = format!("schema {schema:?} is not there, expected {SCHEMA:?}");
             return Err(SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("3F000"));
         }
         if self.find(name)?.is_some() {
@@ -205,7 +212,7 @@ pub(crate) struct TableCatalog {
 impl TableCatalog {
     pub(crate) fn new(tables: Arc<Tables>) -> Self {
         let information = information_schema::schema(&tables);
-        let schema = |raw| Arc::new(PublicSchema { tables: tables.clone(), raw });
+        let schema = |raw| Arc::new(PublicSchema { tables: tables.clone(), raw, name: None });
         TableCatalog { public: schema(false), raw: schema(true), information }
     }
 }
@@ -217,10 +224,14 @@ impl CatalogProvider for TableCatalog {
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
         match name {
-            SCHEMA | PARTITIONED => Some(self.public.clone()),
+            PARTITIONED => Some(self.public.clone()),
+            name if DEFAULT_SCHEMAS.contains(&name) => Some(self.public.clone()),
             RAW_SCHEMA => Some(self.raw.clone()),
             information_schema::SCHEMA => Some(self.information.clone()),
-            _ => None,
+            name => {
+                let tables = self.public.tables.clone();
+                Some(Arc::new(PublicSchema { tables, raw: false, name: Some(name.to_owned()) }))
+            }
         }
     }
 }
@@ -231,6 +242,18 @@ struct PublicSchema {
     tables: Arc<Tables>,
     /// Whether tables have their stored keys and values as columns.
     raw: bool,
+    /// Its name, if it is not the default schema.
+    name: Option<String>,
+}
+
+impl PublicSchema {
+    /// The name in the catalog of a table of the schema.
+    fn in_catalog(&self, name: &str) -> String {
+        match &self.name {
+            Some(schema) => in_schema(schema, name),
+            None => name.to_owned(),
+        }
+    }
 }
 
 #[async_trait]
@@ -240,11 +263,11 @@ impl SchemaProvider for PublicSchema {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
-        let found = self.tables.find_as(name, self.raw).map_err(carried)?;
+        let found = self.tables.find_as(&self.in_catalog(name), self.raw).map_err(carried)?;
         Ok(found.map(|mapped| Arc::new(MapProvider(mapped.table)) as Arc<dyn TableProvider>))
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        matches!(self.tables.find(name), Ok(Some(_)))
+        matches!(self.tables.find(&self.in_catalog(name)), Ok(Some(_)))
     }
 }

@@ -110,5 +110,6 @@ pub(crate) fn infer(map: &str, key: &[u8], value: &[u8], schemas: &dyn SchemaSou
         value_format: value.format,
         options,
         columnar: false,
+        table: None,
     })
 }

@@ -1,10 +1,13 @@
 //! Mappings: the columns that a map has in SQL, and where in its entries they are.
 
+use std::sync::Arc;
+
 use filbert_data::{FieldPath, FieldType, SchemaSource, Side, Step};
 use filbert_grid::query::SqlError;
 
 use super::format::{EntryFormat, Options, format_of};
 use super::infer::{Half, half_of};
+use super::table::TableFacts;
 use crate::dialect::{ColumnDeclaration, CreateMapping};
 use crate::error::parsing_error;
 
@@ -30,6 +33,8 @@ pub(crate) struct Mapping {
     pub(crate) options: Vec<(String, String)>,
     /// Whether columns are kept beside the rows.
     pub(crate) columnar: bool,
+    /// What is declared beyond, if it is a table.
+    pub(crate) table: Option<Arc<TableFacts>>,
 }
 
 /// A column of a mapping.
@@ -101,6 +106,7 @@ fn of(statement: &CreateMapping, key: Option<&Half>, value: Option<&Half>) -> Re
         value_format,
         options: statement.options.clone(),
         columnar: options.flag("columnar")?,
+        table: None,
     })
 }
 

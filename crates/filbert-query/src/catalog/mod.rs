@@ -3,10 +3,12 @@
 //! The catalog's version grows with every change, so that whoever keeps what followed from it (plans) sees that it is old.
 
 mod ddl;
+mod declared;
 mod format;
 mod infer;
 mod mapping;
 mod names;
+mod table;
 
 #[cfg(test)]
 mod tests;
@@ -21,10 +23,12 @@ use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
 use parking_lot::RwLock;
 
 pub(crate) use ddl::{ddl, external_name};
+pub(crate) use declared::{DeclaredType, ObjectPolicy};
 pub(crate) use format::EntryFormat;
 pub(crate) use infer::infer;
 pub(crate) use mapping::{Mapping, MappingColumn, resolve};
 pub(crate) use names::{nearest, unknown_column};
+pub(crate) use table::{CheckFacts, ColumnFacts, Expression, Identity, ROW_ID, RowIds, Sequence, TableFacts};
 
 use crate::error::parsing_error;
 
@@ -46,6 +50,7 @@ pub(crate) struct Catalog {
     content: RwLock<Content>,
     version: AtomicU64,
     entries_max: usize,
+    row_ids: Arc<RowIds>,
 }
 
 #[derive(Default)]
@@ -81,7 +86,7 @@ impl Content {
 impl Catalog {
     /// An empty catalog of at most `entries_max` mappings and views together.
     pub(crate) fn new(entries_max: usize) -> Self {
-        Catalog { content: RwLock::default(), version: AtomicU64::new(0), entries_max }
+        Catalog { content: RwLock::default(), version: AtomicU64::new(0), entries_max, row_ids: Arc::default() }
     }
 
     /// Grows with every change.
@@ -94,9 +99,21 @@ impl Catalog {
         self.version.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// Where rows without a primary key get their keys.
+    pub(crate) fn row_ids(&self) -> &Arc<RowIds> {
+        &self.row_ids
+    }
+
     /// The mapping of a name.
     pub(crate) fn mapping(&self, name: &str) -> Option<Arc<Mapping>> {
         self.content.read().mappings.get(name).cloned()
+    }
+
+    /// Whether there is a schema beside the default one: it has a table or a view.
+    pub(crate) fn has_schema(&self, schema: &str) -> bool {
+        let content = self.content.read();
+        let is_in = |name: &String| name.strip_prefix(schema).is_some_and(|rest| rest.starts_with('.'));
+        content.mappings.keys().any(is_in) || content.views.keys().any(is_in)
     }
 
     /// A mapping of a map: the one of the map's name, else the first by name.

@@ -76,6 +76,10 @@ impl Dialect for HazelcastDialect {
         true
     }
 
+    fn supports_insert_table_alias(&self) -> bool {
+        true
+    }
+
     fn supports_nested_comments(&self) -> bool {
         true
     }

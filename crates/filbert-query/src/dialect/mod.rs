@@ -8,20 +8,28 @@
 //! Names keep their case in Hazelcast's dialect; in the others, those without quotes are in lower case. `?` become `$1`, `$2`, .. in the order of the text. Everything that DataFusion would not know (JSON functions,
 //! table functions in `TABLE(..)`, types) is rewritten to what it knows, so that planning needs no more of the dialect.
 
+mod changes;
+mod declared_types;
 mod grammar;
 mod hooks;
 mod json;
+mod names;
 mod rewrite;
 mod statements;
 mod subqueries;
+mod table_statements;
+mod tables;
 mod tokens;
 mod types;
 
 pub(crate) use grammar::HazelcastDialect;
+pub(crate) use names::{CATALOGS, DEFAULT_SCHEMAS, catalog_name, in_schema, schema_of};
 pub(crate) use rewrite::like_pattern;
+pub(crate) use table_statements::TableStatement;
+pub(crate) use tables::{ColumnDefinition, ConstraintKind, CreateTable};
 pub(crate) use types::sql_type;
 
-use datafusion::sql::sqlparser::ast::{Expr, Query};
+use datafusion::sql::sqlparser::ast::{Expr, Parens, Query, SelectItem, SetExpr, TableWithJoins};
 use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlError};
 
@@ -95,6 +103,8 @@ pub(crate) enum Parsed {
         /// Whether its absence is no error.
         if_exists: bool,
     },
+    /// A statement about tables.
+    Table(TableStatement),
     /// `SHOW`.
     Show(ShowWhat),
     /// `INSERT INTO` or `SINK INTO`.
@@ -112,6 +122,23 @@ pub(crate) enum Parsed {
         /// What is explained.
         statement: Box<Parsed>,
     },
+}
+
+impl Parsed {
+    /// What a statement that changes rows tells of them.
+    pub(crate) fn returning(&self) -> Option<&[SelectItem]> {
+        match self {
+            Parsed::Insert(insert) => insert.returning.as_deref(),
+            Parsed::Update(update) => update.returning.as_deref(),
+            Parsed::Delete(delete) => delete.returning.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether a statement that changes rows tells of them.
+    pub(crate) fn tells_rows(&self) -> bool {
+        self.returning().is_some()
+    }
 }
 
 /// A statement and how many parameters it has.
@@ -203,36 +230,85 @@ pub(crate) enum ShowWhat {
 pub(crate) struct Insert {
     /// Whether entries that are there are overwritten.
     pub(crate) sink: bool,
-    /// The mapping.
+    /// The table or mapping.
     pub(crate) table: String,
+    /// The name that it has within the statement, if another.
+    pub(crate) alias: Option<String>,
     /// The columns; empty = all that are not hidden.
     pub(crate) columns: Vec<String>,
-    /// The rows.
-    pub(crate) source: Box<Query>,
+    /// The rows; `None` = one row of defaults.
+    pub(crate) source: Option<Box<Query>>,
+    /// What is done with rows whose key is there; `None` = an error.
+    pub(crate) on_conflict: Option<OnConflict>,
+    /// What is told of each row.
+    pub(crate) returning: Option<Vec<SelectItem>>,
+}
+
+impl Insert {
+    /// The rows of `VALUES`, if there is nothing else to its source.
+    pub(crate) fn values(&self) -> Option<&[Parens<Vec<Expr>>]> {
+        let query = self.source.as_ref()?;
+        let bare =
+            query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+        match &*query.body {
+            SetExpr::Values(values) if bare => Some(&values.rows),
+            _ => None,
+        }
+    }
+}
+
+/// `ON CONFLICT`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OnConflict {
+    /// Which key it is about.
+    pub(crate) target: ConflictTarget,
+    /// What is set in the row that is there; `None` = nothing is done.
+    pub(crate) update: Option<Vec<(String, Expr)>>,
+    /// Which of the rows that are there are updated; `None` = all.
+    pub(crate) selection: Option<Expr>,
+}
+
+/// Which key an `ON CONFLICT` is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ConflictTarget {
+    /// Any.
+    Any,
+    /// The one of these columns.
+    Columns(Vec<String>),
+    /// The one of this name.
+    Constraint(String),
 }
 
 /// `UPDATE`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Update {
-    /// The mapping.
+    /// The table or mapping.
     pub(crate) table: String,
     /// The name that it has within the statement, if another.
     pub(crate) alias: Option<String>,
     /// Columns and what they become.
     pub(crate) assignments: Vec<(String, Expr)>,
+    /// Tables that tell which rows, and what they become: `FROM`.
+    pub(crate) from: Vec<TableWithJoins>,
     /// Which rows; `None` = all.
     pub(crate) selection: Option<Expr>,
+    /// What is told of each row.
+    pub(crate) returning: Option<Vec<SelectItem>>,
 }
 
 /// `DELETE FROM`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Delete {
-    /// The mapping.
+    /// The table or mapping.
     pub(crate) table: String,
     /// The name that it has within the statement, if another.
     pub(crate) alias: Option<String>,
+    /// Tables that tell which rows: `USING`.
+    pub(crate) using: Vec<TableWithJoins>,
     /// Which rows; `None` = all.
     pub(crate) selection: Option<Expr>,
+    /// What is told of each row.
+    pub(crate) returning: Option<Vec<SelectItem>>,
 }
 
 /// Understands one statement.
@@ -241,7 +317,7 @@ pub(crate) struct Delete {
 /// It is beyond a limit, is not of the grammar, or asks for what is not served. Errors of the grammar tell line and column, from 1.
 pub(crate) fn parse(text: &str, dialect: Dialect, limits: &Limits) -> Result<ParsedStatement, SqlError> {
     let (tokens, parameters) = tokens::tokens(text, dialect, limits)?;
-    let parsed = statements::statement(text, tokens, limits)?;
+    let parsed = statements::statement(text, tokens, dialect, limits)?;
     Ok(ParsedStatement { parsed, parameters })
 }
 

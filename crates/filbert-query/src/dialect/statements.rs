@@ -1,24 +1,22 @@
 //! The grammar of statements that only Hazelcast's SQL has, and which of sqlparser's are served.
 
 use datafusion::sql::sqlparser::ast::ArrayElemTypeDef;
-use datafusion::sql::sqlparser::ast::{
-    AssignmentTarget, DataType, FromTable, Ident, ObjectName, Statement, TableFactor, TableObject, TableWithJoins,
-};
+use datafusion::sql::sqlparser::ast::DataType;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{Dialect, SqlError};
 
 use super::json::{expect_word, word};
 use super::types::sql_type;
 use super::{
-    ColumnDeclaration, CreateIndex, CreateMapping, Delete, HazelcastDialect, IndexType, Insert, Limits, Parsed,
-    ShowWhat, Update, rewrite, tokens,
+    ColumnDeclaration, CreateIndex, CreateMapping, HazelcastDialect, IndexType, Limits, Parsed, ShowWhat, changes, names,
+    rewrite, table_statements, tables, tokens,
 };
 use crate::error::parsing_error;
 
 /// Why a part of a statement was not taken.
-enum Refusal {
+pub(super) enum Refusal {
     Parser(ParserError),
     Sql(SqlError),
 }
@@ -35,8 +33,13 @@ impl From<SqlError> for Refusal {
     }
 }
 
-fn refused<T>(message: impl Into<String>) -> Result<T, Refusal> {
+pub(super) fn refused<T>(message: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal::Sql(parsing_error(message)))
+}
+
+/// The same with a SQLSTATE.
+pub(super) fn refused_as<T>(sqlstate: &'static str, message: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal::Sql(parsing_error(message).with_sqlstate(sqlstate)))
 }
 
 /// Where a statement ends, if not in white space.
@@ -65,11 +68,16 @@ fn error_of(refusal: Refusal, limits: &Limits, end: Location) -> SqlError {
 }
 
 /// Takes a whole statement.
-pub(super) fn statement(text: &str, tokens: Vec<TokenWithSpan>, limits: &Limits) -> Result<Parsed, SqlError> {
+pub(super) fn statement(
+    text: &str,
+    tokens: Vec<TokenWithSpan>,
+    of: Dialect,
+    limits: &Limits,
+) -> Result<Parsed, SqlError> {
     let dialect = HazelcastDialect;
     let last = end_of(&tokens);
     let mut parser = Parser::new(&dialect).with_recursion_limit(limits.depth_max).with_tokens_with_locations(tokens);
-    let parsed = one_statement(text, &mut parser, false).map_err(|refusal| error_of(refusal, limits, last))?;
+    let parsed = one_statement(text, &mut parser, of, false).map_err(|refusal| error_of(refusal, limits, last))?;
     while parser.consume_token(&Token::SemiColon) {}
     end(&parser).map_err(|error| error_of(error.into(), limits, last))?;
     Ok(parsed)
@@ -82,7 +90,7 @@ fn end(parser: &Parser<'_>) -> Result<(), ParserError> {
     }
 }
 
-fn one_statement(text: &str, parser: &mut Parser<'_>, explained: bool) -> Result<Parsed, Refusal> {
+fn one_statement(text: &str, parser: &mut Parser<'_>, of: Dialect, explained: bool) -> Result<Parsed, Refusal> {
     let first = parser.peek_token();
     let head = match &first.token {
         Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),
@@ -96,9 +104,9 @@ fn one_statement(text: &str, parser: &mut Parser<'_>, explained: bool) -> Result
             rewrite::rewrite(&mut query)?;
             Ok(Parsed::Query(query))
         }
-        "INSERT" | "SINK" => insert(parser, head == "SINK"),
-        "UPDATE" => update(parser),
-        "DELETE" => delete(parser),
+        "INSERT" | "SINK" => changes::insert(parser, head == "SINK"),
+        "UPDATE" => changes::update(parser),
+        "DELETE" => changes::delete(parser),
         "EXPLAIN" if explained => refused("EXPLAIN cannot be explained"),
         "EXPLAIN" => {
             parser.next_token();
@@ -107,12 +115,12 @@ fn one_statement(text: &str, parser: &mut Parser<'_>, explained: bool) -> Result
                 parser.expect_keyword(Keyword::FOR)?;
             }
             word(parser, "VERBOSE");
-            Ok(Parsed::Explain { analyze, statement: Box::new(one_statement(text, parser, true)?) })
+            Ok(Parsed::Explain { analyze, statement: Box::new(one_statement(text, parser, of, true)?) })
         }
         "CREATE" | "DROP" | "SHOW" if explained => refused(format!("{head} cannot be explained")),
         "CREATE" => {
             parser.next_token();
-            create(text, parser)
+            create(text, parser, of)
         }
         "DROP" => {
             parser.next_token();
@@ -122,8 +130,12 @@ fn one_statement(text: &str, parser: &mut Parser<'_>, explained: bool) -> Result
             parser.next_token();
             show(parser)
         }
+        "REFRESH" | "OPTIMIZE" | "ANALYZE" | "VACUUM" | "TRUNCATE" if !explained => {
+            parser.next_token();
+            table_statements::keep_up(parser, &head)
+        }
         "ALTER" | "MERGE" | "TRUNCATE" | "COPY" | "GRANT" | "REVOKE" | "SET" | "START" | "BEGIN" | "COMMIT"
-        | "ROLLBACK" | "ANALYZE" => refused(format!("the statement {head} is not served")),
+        | "ROLLBACK" | "ANALYZE" | "REFRESH" | "OPTIMIZE" | "VACUUM" => refused(format!("the statement {head} is not served")),
         _ => Err(parser
             .expected::<Parsed>(
                 "a statement (SELECT, INSERT, SINK, UPDATE, DELETE, CREATE, DROP, SHOW, EXPLAIN)",
@@ -133,124 +145,19 @@ fn one_statement(text: &str, parser: &mut Parser<'_>, explained: bool) -> Result
     }
 }
 
-fn insert(parser: &mut Parser<'_>, sink: bool) -> Result<Parsed, Refusal> {
-    let token = parser.next_token();
-    if sink {
-        match parser.peek_keyword(Keyword::INTO) {
-            true => {}
-            false => return Ok(parser.expected("INTO", parser.peek_token())?),
-        }
-    }
-    let Statement::Insert(insert) = parser.parse_insert(token)? else { return refused("the INSERT is not served") };
-    let TableObject::TableName(table) = &insert.table else {
-        return refused("rows can be inserted into a mapping only");
-    };
-    let beyond = insert.on.is_some()
-        || insert.returning.is_some()
-        || insert.overwrite
-        || insert.partitioned.is_some()
-        || insert.table_alias.is_some()
-        || insert.or.is_some()
-        || !insert.assignments.is_empty();
-    if beyond {
-        return refused("INSERT is served as INSERT INTO name [(columns)] and a query or VALUES");
-    }
-    let columns = insert.columns.iter().map(column_name).collect::<Result<_, _>>()?;
-    let table = object_name(table)?;
-    let Some(mut source) = insert.source else { return refused("INSERT has neither VALUES nor a query") };
-    rewrite::rewrite(&mut source)?;
-    Ok(Parsed::Insert(Insert { sink, table, columns, source }))
+pub(super) fn parse_name(parser: &mut Parser<'_>) -> Result<String, Refusal> {
+    Ok(names::catalog_name(&parser.parse_object_name(false)?)?)
 }
 
-fn update(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
-    let token = parser.next_token();
-    let Statement::Update(update) = parser.parse_update(token)? else { return refused("the UPDATE is not served") };
-    let beyond = update.from.is_some()
-        || update.returning.is_some()
-        || update.or.is_some()
-        || update.limit.is_some()
-        || !update.order_by.is_empty();
-    if beyond {
-        return refused("UPDATE is served as UPDATE name SET column = expression, .. [WHERE condition]");
-    }
-    let (table, alias) = single_table(&update.table)?;
-    let mut assignments = Vec::with_capacity(update.assignments.len());
-    for mut assignment in update.assignments {
-        let AssignmentTarget::ColumnName(column) = &assignment.target else {
-            return refused("UPDATE sets one column at a time");
-        };
-        rewrite::rewrite(&mut assignment.value)?;
-        assignments.push((column_name(column)?, assignment.value));
-    }
-    let mut selection = update.selection;
-    if let Some(selection) = &mut selection {
-        rewrite::rewrite(selection)?;
-    }
-    Ok(Parsed::Update(Update { table, alias, assignments, selection }))
-}
-
-fn delete(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
-    let token = parser.next_token();
-    let Statement::Delete(delete) = parser.parse_delete(token)? else { return refused("the DELETE is not served") };
-    let beyond = delete.using.is_some()
-        || delete.returning.is_some()
-        || delete.limit.is_some()
-        || !delete.order_by.is_empty()
-        || !delete.tables.is_empty();
-    let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
-    let [from] = from.as_slice() else { return refused("DELETE is of one mapping") };
-    if beyond {
-        return refused("DELETE is served as DELETE FROM name [WHERE condition]");
-    }
-    let (table, alias) = single_table(from)?;
-    let mut selection = delete.selection;
-    if let Some(selection) = &mut selection {
-        rewrite::rewrite(selection)?;
-    }
-    Ok(Parsed::Delete(Delete { table, alias, selection }))
-}
-
-fn single_table(table: &TableWithJoins) -> Result<(String, Option<String>), Refusal> {
-    match &table.relation {
-        TableFactor::Table { name, alias, args: None, .. } if table.joins.is_empty() => {
-            Ok((object_name(name)?, alias.as_ref().map(|alias| alias.name.value.clone())))
-        }
-        _ => refused("one mapping can be changed at a time, without joins"),
-    }
-}
-
-fn column_name(name: &ObjectName) -> Result<String, Refusal> {
-    match name.0.last().and_then(|part| part.as_ident()) {
-        Some(identifier) => Ok(identifier.value.clone()),
-        None => refused(format!("a column's name is expected instead of {name}")),
-    }
-}
-
-/// A name without its catalog and schema: mappings, views and indexes are all in `hazelcast.public`.
-fn object_name(name: &ObjectName) -> Result<String, Refusal> {
-    let parts: Vec<&Ident> = name.0.iter().filter_map(|part| part.as_ident()).collect();
-    let identifier = match parts.as_slice() {
-        [name] => name,
-        [schema, name] if schema.value == "public" => name,
-        [catalog, schema, name] if catalog.value == "hazelcast" && schema.value == "public" => name,
-        _ => return refused(format!("{name} is not in the schema hazelcast.public")),
-    };
-    Ok(identifier.value.clone())
-}
-
-fn parse_name(parser: &mut Parser<'_>) -> Result<String, Refusal> {
-    object_name(&parser.parse_object_name(false)?)
-}
-
-fn if_exists(parser: &mut Parser<'_>) -> bool {
+pub(super) fn if_exists(parser: &mut Parser<'_>) -> bool {
     parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS])
 }
 
-fn if_not_exists(parser: &mut Parser<'_>) -> bool {
+pub(super) fn if_not_exists(parser: &mut Parser<'_>) -> bool {
     parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS])
 }
 
-fn create(text: &str, parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+fn create(text: &str, parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusal> {
     let or_replace = parser.parse_keywords(&[Keyword::OR, Keyword::REPLACE]);
     let external = word(parser, "EXTERNAL");
     if word(parser, "MAPPING") {
@@ -262,13 +169,20 @@ fn create(text: &str, parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
     if !external && !or_replace && parser.parse_keyword(Keyword::INDEX) {
         return create_index(parser);
     }
-    for what in ["JOB", "SNAPSHOT", "DATA", "TABLE", "FUNCTION", "TYPE", "SCHEMA", "DATABASE"] {
+    if word(parser, "TEMPORARY") || word(parser, "TEMP") {
+        return refused_as("0A000", "temporary tables are not served");
+    }
+    // Every table is in memory.
+    if !external && !or_replace && (word(parser, "UNLOGGED"), parser.parse_keyword(Keyword::TABLE)).1 {
+        return tables::create_table(parser, text, of);
+    }
+    for what in ["JOB", "SNAPSHOT", "DATA", "FUNCTION", "TYPE", "SCHEMA", "DATABASE"] {
         if word(parser, what) {
             let what = if what == "DATA" { "DATA CONNECTION" } else { what };
             return refused(format!("the statement CREATE {what} is not served"));
         }
     }
-    Ok(parser.expected("MAPPING, VIEW or INDEX", parser.peek_token())?)
+    Ok(parser.expected("TABLE, MAPPING, VIEW or INDEX", parser.peek_token())?)
 }
 
 fn create_mapping(parser: &mut Parser<'_>, or_replace: bool) -> Result<Parsed, Refusal> {
@@ -432,13 +346,16 @@ fn drop_statement(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
         parser.expect_keyword(Keyword::ON)?;
         return Ok(Parsed::DropIndex { name, map: parse_name(parser)?, if_exists });
     }
-    for what in ["JOB", "SNAPSHOT", "DATA", "TABLE", "FUNCTION", "TYPE", "SCHEMA", "DATABASE"] {
+    if parser.parse_keyword(Keyword::TABLE) {
+        return table_statements::drop_table(parser);
+    }
+    for what in ["JOB", "SNAPSHOT", "DATA", "FUNCTION", "TYPE", "SCHEMA", "DATABASE"] {
         if word(parser, what) {
             let what = if what == "DATA" { "DATA CONNECTION" } else { what };
             return refused(format!("the statement DROP {what} is not served"));
         }
     }
-    Ok(parser.expected("MAPPING, VIEW or INDEX", parser.peek_token())?)
+    Ok(parser.expected("TABLE, MAPPING, VIEW or INDEX", parser.peek_token())?)
 }
 
 fn show(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {

@@ -27,19 +27,9 @@ impl<'m> Changes<'m> {
         Changes { map, now }
     }
 
-    /// Writes an entry, whatever is there.
-    pub(crate) async fn sink(&self, key: &[u8], value: &[u8]) -> Result<(), SqlError> {
-        let change = Change::Put { key, value, expiry: Expiry::DEFAULT, mode: PutMode::Set };
-        self.change(change).await.map(|_| ())
-    }
-
-    /// Writes an entry that must not be there.
-    pub(crate) async fn insert(&self, key: &[u8], value: &[u8]) -> Result<(), SqlError> {
-        let change = Change::Put { key, value, expiry: Expiry::DEFAULT, mode: PutMode::IfAbsent };
-        match self.change(change).await? {
-            Outcome::Made => Ok(()),
-            Outcome::Differs => Err(duplicate_key()),
-        }
+    /// Writes an entry that is not there yet.
+    pub(crate) async fn insert(&self, key: &[u8], value: &[u8]) -> Result<Outcome, SqlError> {
+        self.change(Change::Put { key, value, expiry: Expiry::DEFAULT, mode: PutMode::IfAbsent }).await
     }
 
     /// Writes a new value if the old one is still there.
@@ -50,6 +40,27 @@ impl<'m> Changes<'m> {
     /// Takes an entry out if its value is still the same.
     pub(crate) async fn remove(&self, key: &[u8], expected: &[u8]) -> Result<Outcome, SqlError> {
         self.change(Change::RemoveIfSame { key, expected }).await
+    }
+
+    /// Waits until a key that is locked is free.
+    pub(crate) async fn until_free(&self, key: &[u8]) -> Result<(), SqlError> {
+        // No value is without a header: nothing is removed.
+        self.remove(key, &[]).await.map(|_| ())
+    }
+
+    /// Waits in this thread until a key that is locked is free.
+    pub(crate) fn block_until_free(&self, key: &[u8]) -> Result<(), SqlError> {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let reply = Box::new(move |reply: Result<Reply<'_>, GridError>| {
+            let _ = sender.send(reply.map(|_| ()));
+        });
+        let deadline = Some(self.now.plus(LOCK_WAIT_MS));
+        let nothing = Change::RemoveIfSame { key, expected: &[] }.to_owned();
+        self.map.change_when_free(self.map.partition_of(key), Caller::default(), nothing, deadline, reply);
+        match receiver.recv() {
+            Ok(free) => Ok(free?),
+            Err(_) => Err(GridError::NotActive.into()),
+        }
     }
 
     async fn change(&self, change: Change<'_>) -> Result<Outcome, SqlError> {

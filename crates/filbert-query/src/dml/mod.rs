@@ -1,7 +1,7 @@
-//! Statements that change entries: `INSERT`, `SINK`, `UPDATE`, `DELETE`.
+//! Statements that change rows: `INSERT`, `SINK`, `UPDATE`, `DELETE`.
 //!
 //! ```text
-//!  INSERT, SINK:    source query ──► rows ──► EntryWriter ──► put
+//!  INSERT, SINK:    source query ──► rows ──► RowMaker ──► Inserter: put │ put if absent │ update what is there
 //!  UPDATE, DELETE:  SELECT "$key", "$value", new values FROM "$raw".t WHERE .. ──► rows ──► replace if same │ remove if same
 //! ```
 //!
@@ -11,7 +11,16 @@
 //! empty filter.
 
 pub(crate) mod apply;
+pub(crate) mod expressions;
+mod insert;
+pub(crate) mod inserter;
+pub(crate) mod literals;
+pub(crate) mod returning;
+pub(crate) mod rows;
 mod select;
+pub(crate) mod stored;
+pub(crate) mod targets;
+mod update;
 pub(crate) mod writer;
 
 use std::sync::Arc;
@@ -19,30 +28,25 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use datafusion::common::ScalarValue;
 use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query};
-use filbert_data::{Blob, Value};
+use datafusion::sql::sqlparser::ast::{Query, SelectItem};
+use filbert_data::{FieldType, Value};
 use filbert_grid::Grid;
-use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
-use futures::StreamExt;
+use filbert_grid::query::{ColumnMeta, ColumnReader, Dialect, SqlError};
 
 use crate::catalog::Mapping;
-use crate::dialect::{Delete, Insert, Update};
-use crate::dml::apply::{Changes, Outcome};
-use crate::dml::writer::EntryWriter;
-use crate::error::{of_datafusion, parsing_error};
-use crate::plan::columns::name_columns;
-use crate::plan::planner::{bind, expand_views, plan_rewritten, with_parameters};
+use crate::dialect::schema_of;
+use crate::dml::apply::Changes;
+use crate::dml::inserter::Written;
+use crate::dml::returning::{Returning, Told};
+use crate::dml::rows::RowMaker;
+use crate::error::of_datafusion;
+use crate::plan::planner::{bind, plan_rewritten, with_parameters};
 use crate::plan::session::Sessions;
+use crate::scan::table::MapTable;
 use crate::tables::{Mapped, Tables};
 use crate::types::value_of;
 
-/// How often a statement looks again at entries that were changed while it ran.
-const ROUNDS_MAX: usize = 100;
-
-/// Makes a row's new value; `None` takes the entry out.
-type Rewrite<'r> = dyn FnMut(&RecordBatch, usize) -> Result<Option<Blob>, SqlError> + Send + 'r;
-
-/// What statements that change entries need.
+/// What statements that change rows need.
 pub(crate) struct Dml<'e> {
     pub(crate) grid: Arc<Grid>,
     pub(crate) tables: &'e Tables,
@@ -51,143 +55,6 @@ pub(crate) struct Dml<'e> {
 }
 
 impl Dml<'_> {
-    /// Runs an INSERT or SINK; returns the number of rows.
-    pub(crate) async fn insert(&self, insert: &Insert, parameters: &[Value<'_>]) -> Result<u64, SqlError> {
-        let Mapped { mapping, table } = self.mapped(&insert.table)?;
-        let targets = target_columns(&mapping, &insert.columns)?;
-        let mut query = (*insert.source).clone();
-        expand_views(self.tables, &mut query)?;
-        name_columns(&mut query, &|name| self.tables.visible_columns(name));
-        let reads_target = select::reads(&query, &insert.table);
-        let mut stream = self.stream(query, parameters).await?;
-        let width = stream.schema().fields().len();
-        if width != targets.len() {
-            return Err(parsing_error(format!(
-                "{} columns of {:?} are to be written and the source has {width}, expected as many",
-                targets.len(),
-                insert.table
-            )));
-        }
-        let writer = EntryWriter::new(&mapping, self.grid.schemas())?;
-        let changes = Changes::new(table.map(), self.grid.now());
-        let mut count = 0;
-        // A source that reads what is written must not meet its own rows.
-        let mut read = Vec::new();
-        while reads_target && let Some(batch) = stream.next().await {
-            read.push(batch);
-        }
-        let mut batches = futures::stream::iter(read).chain(stream);
-        while let Some(batch) = batches.next().await {
-            let batch = batch.map_err(|error| of_datafusion(&error))?;
-            for row in 0..batch.num_rows() {
-                let mut values = vec![Value::Null; mapping.columns.len()];
-                for (source, &target) in targets.iter().enumerate() {
-                    let value = cell(&batch, source, row)?;
-                    if let Some(place) = values.get_mut(target) {
-                        *place = writer.convert(target, value)?;
-                    }
-                }
-                let (key, value) = (writer.key(&values)?, writer.value(&values)?);
-                if insert.sink {
-                    changes.sink(&key, &value).await?;
-                } else {
-                    changes.insert(&key, &value).await?;
-                }
-                count += 1;
-            }
-        }
-        Ok(count)
-    }
-
-    /// Runs an UPDATE; returns the number of entries that were changed.
-    pub(crate) async fn update(&self, update: &Update, parameters: &[Value<'_>]) -> Result<u64, SqlError> {
-        let Mapped { mapping, table } = self.mapped(&update.table)?;
-        let alias = update.alias.as_deref().unwrap_or(&update.table);
-        let assigned = assigned_columns(&mapping, update)?;
-        let mut columns = Vec::new();
-        let mut items = Vec::new();
-        for (index, column) in mapping.columns.iter().enumerate() {
-            let new = assigned.iter().find(|(target, _)| *target == index).map(|(_, expr)| (*expr).clone());
-            // The whole value is written only if it is assigned or all there is.
-            let hidden_whole = column.hidden && new.is_none();
-            if column.path.side == filbert_data::Side::Key || hidden_whole {
-                continue;
-            }
-            let old = || Expr::CompoundIdentifier(vec![quoted(alias), quoted(&column.name)]);
-            columns.push(index);
-            items.push(new.unwrap_or_else(old));
-        }
-        let query = select::entries(&update.table, update.alias.as_deref(), &items, update.selection.as_ref())?;
-        let writer = EntryWriter::new(&mapping, self.grid.schemas())?;
-        let changes = Changes::new(table.map(), self.grid.now());
-        let mut rewrite = |batch: &RecordBatch, row: usize| -> Result<Option<Blob>, SqlError> {
-            let mut values = vec![Value::Null; mapping.columns.len()];
-            for (item, &target) in columns.iter().enumerate() {
-                if let Some(place) = values.get_mut(target) {
-                    *place = writer.convert(target, cell(batch, item + 2, row)?)?;
-                }
-            }
-            writer.value(&values).map(Some)
-        };
-        self.change(query, alias, parameters, &changes, &mut rewrite).await
-    }
-
-    /// Runs a DELETE; returns the number of entries that were taken out.
-    pub(crate) async fn delete(&self, delete: &Delete, parameters: &[Value<'_>]) -> Result<u64, SqlError> {
-        let Mapped { table, .. } = self.mapped(&delete.table)?;
-        let alias = delete.alias.as_deref().unwrap_or(&delete.table);
-        let query = select::entries(&delete.table, delete.alias.as_deref(), &[], delete.selection.as_ref())?;
-        let changes = Changes::new(table.map(), self.grid.now());
-        self.change(query, alias, parameters, &changes, &mut |_, _| Ok(None)).await
-    }
-
-    /// Changes the entries that a query of stored keys and values finds: each to what `rewrite` makes of its row, or to nothing.
-    async fn change(
-        &self,
-        mut query: Query,
-        alias: &str,
-        parameters: &[Value<'_>],
-        changes: &Changes<'_>,
-        rewrite: &mut Rewrite<'_>,
-    ) -> Result<u64, SqlError> {
-        expand_views(self.tables, &mut query)?;
-        name_columns(&mut query, &|name| self.tables.visible_columns(name));
-        let reads_first = select::has_subqueries(&query);
-        let mut count = 0;
-        let mut narrowed = query.clone();
-        for _ in 0..ROUNDS_MAX {
-            let mut missed: Vec<Blob> = Vec::new();
-            let mut stream = self.stream(narrowed, parameters).await?;
-            let mut read = Vec::new();
-            if reads_first {
-                while let Some(batch) = stream.next().await {
-                    read.push(batch);
-                }
-            }
-            let mut batches = futures::stream::iter(read).chain(stream);
-            while let Some(batch) = batches.next().await {
-                let batch = batch.map_err(|error| of_datafusion(&error))?;
-                for row in 0..batch.num_rows() {
-                    let (key, expected) = (raw(&batch, 0, row)?, raw(&batch, 1, row)?);
-                    let outcome = match rewrite(&batch, row)? {
-                        Some(value) => changes.replace(&key, &expected, &value).await?,
-                        None => changes.remove(&key, &expected).await?,
-                    };
-                    match outcome {
-                        Outcome::Made => count += 1,
-                        Outcome::Differs => missed.push(Blob::from(key)),
-                    }
-                }
-            }
-            if missed.is_empty() {
-                return Ok(count);
-            }
-            narrowed = select::among(&query, alias, &missed);
-        }
-        let text = format!("some entries were changed by others {ROUNDS_MAX} times while the statement ran");
-        Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001"))
-    }
-
     async fn stream(&self, query: Query, parameters: &[Value<'_>]) -> Result<SendableRecordBatchStream, SqlError> {
         let state = self.sessions.begin(self.dialect);
         let plan = plan_rewritten(&state, self.tables, query).await?;
@@ -199,72 +66,114 @@ impl Dml<'_> {
         execute_stream(physical, state.task_ctx()).map_err(|error| of_datafusion(&error))
     }
 
+    fn rows(&self, mapping: &Arc<Mapping>) -> Result<RowMaker, SqlError> {
+        let state = self.sessions.planning(self.dialect);
+        RowMaker::new(mapping, self.grid.schemas(), state, self.tables.catalog().row_ids())
+    }
+
+    fn changes<'t>(&self, table: &'t MapTable) -> Changes<'t> {
+        Changes::new(table.map(), self.grid.now())
+    }
+
     fn mapped(&self, name: &str) -> Result<Mapped, SqlError> {
         match self.tables.find(name)? {
             Some(mapped) => Ok(mapped),
             None => Err(self.tables.not_found(name)),
         }
     }
-}
 
-fn quoted(name: &str) -> Ident {
-    Ident::with_quote('"', name)
-}
-
-/// The columns that an INSERT writes, by number: those it names, or all that are not hidden.
-pub(crate) fn target_columns(mapping: &Mapping, names: &[String]) -> Result<Vec<usize>, SqlError> {
-    if names.is_empty() {
-        let visible = mapping.columns.iter().enumerate().filter(|(_, column)| !column.hidden);
-        return Ok(visible.map(|(index, _)| index).collect());
+    /// Nothing changed yet, by a statement in which the table goes by `alias`.
+    fn begin(
+        &self,
+        mapping: &Mapping,
+        alias: Option<&str>,
+        table: &str,
+        returning: Option<&[SelectItem]>,
+    ) -> Result<Changing, SqlError> {
+        let Some(items) = returning else { return Ok(Changing { count: 0, returning: None }) };
+        let name = alias.unwrap_or_else(|| schema_of(table).1);
+        let returning = Returning::of(self.sessions.planning(self.dialect), mapping, name, items)?;
+        let told = returning.begin();
+        Ok(Changing { count: 0, returning: Some((returning, told)) })
     }
-    let mut targets = Vec::with_capacity(names.len());
-    for name in names {
-        let target = column_index(mapping, name)?;
-        if targets.contains(&target) {
-            return Err(parsing_error(format!("column {name:?} is to be written twice, expected once")));
+}
+
+/// What a statement has changed so far.
+struct Changing {
+    count: u64,
+    returning: Option<(Returning, Told)>,
+}
+
+/// What a statement has changed.
+pub(crate) enum Changed {
+    /// So many rows.
+    Count(u64),
+    /// What `RETURNING` tells of them.
+    Rows(Arc<[ColumnMeta]>, RecordBatch),
+}
+
+impl Changing {
+    /// Counts what became of a row that was to be added.
+    fn add(&mut self, written: &Written, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<(), SqlError> {
+        match written {
+            Written::Added => self.change(row, parameters),
+            Written::Updated(row) => self.change(row, parameters),
+            Written::Nothing => Ok(()),
         }
-        targets.push(target);
     }
-    Ok(targets)
-}
 
-fn assigned_columns<'u>(mapping: &Mapping, update: &'u Update) -> Result<Vec<(usize, &'u Expr)>, SqlError> {
-    let mut assigned: Vec<(usize, &Expr)> = Vec::with_capacity(update.assignments.len());
-    for (name, expr) in &update.assignments {
-        let index = column_index(mapping, name)?;
-        if mapping.columns.get(index).is_some_and(|column| column.path.side == filbert_data::Side::Key) {
-            return Err(parsing_error(format!("cannot update {name:?}: keys do not change")));
+    /// Counts a row that was changed.
+    fn change(&mut self, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<(), SqlError> {
+        self.count += 1;
+        match &mut self.returning {
+            Some((returning, told)) => returning.tell(told, row, parameters),
+            None => Ok(()),
         }
-        if assigned.iter().any(|(target, _)| *target == index) {
-            return Err(parsing_error(format!("column {name:?} is assigned twice, expected once")));
-        }
-        assigned.push((index, expr));
     }
-    Ok(assigned)
+
+    fn end(self) -> Result<Changed, SqlError> {
+        match self.returning {
+            None => Ok(Changed::Count(self.count)),
+            Some((returning, told)) => Ok(Changed::Rows(returning.columns().clone(), returning.end(told)?)),
+        }
+    }
 }
 
-pub(crate) fn column_index(mapping: &Mapping, name: &str) -> Result<usize, SqlError> {
-    mapping
-        .columns
-        .iter()
-        .position(|column| column.name == name)
-        .ok_or_else(|| crate::catalog::unknown_column(mapping, name))
+/// The values of a batch.
+struct Rows<'b> {
+    batch: &'b RecordBatch,
+    columns: Vec<(FieldType, Option<ColumnReader<'b>>)>,
 }
 
-/// One value of a batch.
-fn cell(batch: &RecordBatch, column: usize, row: usize) -> Result<Value<'static>, SqlError> {
-    let schema = batch.schema();
-    let Some(field) = schema.fields().get(column) else { return Ok(Value::Null) };
-    let scalar = ScalarValue::try_from_array(batch.column(column), row).map_err(|error| of_datafusion(&error))?;
-    Ok(value_of(&scalar, &crate::types::field_type_of(field)))
-}
+impl<'b> Rows<'b> {
+    fn of(batch: &'b RecordBatch) -> Self {
+        let columns = batch.schema_ref().fields().iter().zip(batch.columns()).map(|(field, column)| {
+            let field_type = crate::types::field_type_of(field);
+            let reader = ColumnReader::new(column.as_ref(), &field_type);
+            (field_type, reader)
+        });
+        Rows { batch, columns: columns.collect() }
+    }
 
-/// The bytes of a stored key or value.
-fn raw(batch: &RecordBatch, column: usize, row: usize) -> Result<Vec<u8>, SqlError> {
-    match ScalarValue::try_from_array(batch.column(column), row).map_err(|error| of_datafusion(&error))? {
-        ScalarValue::BinaryView(Some(bytes))
-        | ScalarValue::Binary(Some(bytes))
-        | ScalarValue::LargeBinary(Some(bytes)) => Ok(bytes),
-        other => Err(crate::error::data_error(format!("a stored entry came as {other}, expected bytes"))),
+    fn get(&self, column: usize, row: usize) -> Result<Value<'_>, SqlError> {
+        match self.columns.get(column) {
+            None => Ok(Value::Null),
+            Some((_, Some(reader))) => Ok(reader.get(row)),
+            Some((field_type, None)) => {
+                let scalar = ScalarValue::try_from_array(self.batch.column(column), row);
+                Ok(value_of(&scalar.map_err(|error| of_datafusion(&error))?, field_type))
+            }
+        }
+    }
+
+    /// The bytes of a stored key or value.
+    fn raw(&self, column: usize, row: usize) -> Result<Vec<u8>, SqlError> {
+        let scalar = ScalarValue::try_from_array(self.batch.column(column), row);
+        match scalar.map_err(|error| of_datafusion(&error))? {
+            ScalarValue::BinaryView(Some(bytes))
+            | ScalarValue::Binary(Some(bytes))
+            | ScalarValue::LargeBinary(Some(bytes)) => Ok(bytes),
+            other => Err(crate::error::data_error(format!("a stored entry came as {other}, expected bytes"))),
+        }
     }
 }

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Statement, Value as SqlValue, Visit, Visitor,
+    BinaryOperator, Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Statement, TableWithJoins, Value as SqlValue,
+    Visit, Visitor,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_data::Blob;
@@ -16,12 +17,11 @@ use crate::tables::{RAW_KEY, RAW_SCHEMA, RAW_VALUE};
 /// `SELECT "$key", "$value", <items> FROM <table> WHERE <selection>`, over the table that has the stored entries as columns.
 pub(crate) fn entries(
     table: &str,
-    alias: Option<&str>,
+    alias: &str,
     items: &[Expr],
     selection: Option<&Expr>,
 ) -> Result<Query, SqlError> {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-    let alias = alias.unwrap_or(table);
     let text = format!(
         "SELECT {alias}.{}, {alias}.{} FROM {}.{} AS {alias}",
         quoted(RAW_KEY),
@@ -41,6 +41,14 @@ pub(crate) fn entries(
     }
     select.selection = selection.cloned();
     Ok(*query)
+}
+
+/// The same query over more tables: each entry comes with every row of theirs that the condition allows.
+pub(crate) fn joined(mut query: Query, others: &[TableWithJoins]) -> Query {
+    if let SetExpr::Select(select) = &mut *query.body {
+        select.from.extend_from_slice(others);
+    }
+    query
 }
 
 /// The same query for some of its entries only.

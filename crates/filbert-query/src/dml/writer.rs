@@ -71,7 +71,10 @@ impl EntryWriter {
         if value.is_null() || matches!(field_type, FieldType::Object | FieldType::Array(_)) {
             return Ok(value);
         }
-        value.convert(field_type).map_err(|error| data_error(format!("column {name:?}: {error}")))
+        value.convert(field_type).map_err(|error| {
+            let of_type = super::rows::conversion(&error);
+            SqlError { message: format!("column {name:?}: {}", of_type.message), ..of_type }
+        })
     }
 
     /// The key of a row.

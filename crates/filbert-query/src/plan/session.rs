@@ -10,6 +10,7 @@ use filbert_grid::GridError;
 use filbert_grid::query::Dialect;
 
 use crate::config::QueryConfig;
+use crate::dialect::CATALOGS;
 use crate::functions;
 use crate::plan::memory::{QueryMemory, ServerMemory};
 use crate::scan::scanner::BATCH_ROWS;
@@ -60,7 +61,9 @@ impl Sessions {
             .with_default_features()
             .build();
         let context = SessionContext::new_with_state(state);
-        context.register_catalog(CATALOG, catalog);
+        for name in CATALOGS {
+            context.register_catalog(name, catalog.clone());
+        }
         functions::register(&context);
         let base = context.state();
         let mut nulls_last = base.config().clone();

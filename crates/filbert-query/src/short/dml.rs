@@ -1,22 +1,26 @@
-//! Changes of entries by their keys as short plans: constants or parameters, one entry each.
+//! Changes of rows by their keys as short plans: one entry each, of constants, parameters and expressions over the row.
 
 use std::sync::Arc;
 
-use bigdecimal::BigDecimal;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, SetExpr, UnaryOperator, Value as SqlValue};
-use filbert_data::{Blob, FieldPath, FieldReader, Side, Value};
-use filbert_grid::query::{SqlError, SqlErrorCode};
-use filbert_grid::{Caller, Change, Expiry, Grid, Map, PutMode, Refused};
+use datafusion::execution::session_state::SessionState;
+use datafusion::sql::sqlparser::ast::Expr;
+use filbert_data::{Blob, Value};
+use filbert_grid::query::{SqlError, SqlErrorCode, StatementResult};
+use filbert_grid::{Caller, Change, Map, Refused};
 
-use crate::catalog::Mapping;
-use crate::dialect::{Delete, Insert, Parsed, Update};
-use crate::dml::apply::{Outcome, duplicate_key, outcome};
-use crate::dml::writer::EntryWriter;
-use crate::dml::{column_index, target_columns};
-use crate::error::data_error;
+use crate::cursor::ReadyRows;
+use crate::dialect::{Delete, Insert, Parsed, Update, schema_of};
+use crate::dml::apply::{Outcome, outcome};
+use crate::dml::expressions::{Inputs, RowScope, RowValue};
+use crate::dml::inserter::{Inserter, Written};
+use crate::dml::literals::{constant, is_default, parameter};
+use crate::dml::returning::{Returning, Told};
+use crate::dml::rows::RowMaker;
+use crate::dml::stored::StoredRows;
+use crate::dml::targets::{assigned_columns, fit_targets, target_columns};
 use crate::scan::access::Operand;
-use crate::scan::rows::key_text;
 use crate::scan::table::MapTable;
+use crate::short::key::Key;
 use crate::tables::{Mapped, Tables};
 
 /// Rows that one statement writes in place.
@@ -26,179 +30,230 @@ const ROUNDS_MAX: usize = 100;
 
 /// A change of entries that needs no planning any more.
 pub(crate) struct ShortDml {
-    mapping: Arc<Mapping>,
-    table: Arc<MapTable>,
-    writer: EntryWriter,
-    /// Reads the columns that a value is made of, by their numbers in the mapping.
-    reader: FieldReader,
-    read: Vec<usize>,
     what: What,
+    returning: Option<Returning>,
 }
 
 enum What {
-    Write { sink: bool, targets: Vec<usize>, rows: Vec<Vec<Operand>> },
-    Delete { key: Operand },
-    Update { key: Operand, assignments: Vec<(usize, Operand)> },
+    Write { inserter: Inserter, targets: Vec<usize>, rows: Vec<Vec<Cell>> },
+    Delete(Keyed),
+    Update { keyed: Keyed, sets: Vec<(usize, RowValue)> },
 }
+
+/// One value of a row to be written.
+enum Cell {
+    Given(Operand),
+    /// `DEFAULT`.
+    Default,
+}
+
+/// A row that is found by its key.
+struct Keyed {
+    table: Arc<MapTable>,
+    maker: RowMaker,
+    stored: StoredRows,
+    key: Key,
+}
+
+/// What a change did: rows that were changed; `None` = a key is locked, and nothing was changed.
+type Done = Result<Option<u64>, SqlError>;
 
 impl ShortDml {
     /// The short plan of a statement, if it has that shape.
-    pub(crate) fn of(tables: &Tables, parsed: &Parsed) -> Result<Option<ShortDml>, SqlError> {
-        let name = match parsed {
-            Parsed::Insert(Insert { table, .. })
-            | Parsed::Update(Update { table, .. })
-            | Parsed::Delete(Delete { table, .. }) => table,
+    pub(crate) fn of(tables: &Tables, state: &SessionState, parsed: &Parsed) -> Result<Option<ShortDml>, SqlError> {
+        let (name, alias) = match parsed {
+            Parsed::Insert(Insert { table, alias, .. })
+            | Parsed::Update(Update { table, alias, .. })
+            | Parsed::Delete(Delete { table, alias, .. }) => (table, alias),
             _ => return Ok(None),
         };
-        let Some(Mapped { mapping, table }) = tables.find(name)? else { return Err(tables.not_found(name)) };
+        let Some(mapped) = tables.find(name)? else { return Err(tables.not_found(name)) };
+        let mapping = mapped.mapping.clone();
+        let alias = alias.as_deref().unwrap_or_else(|| schema_of(name).1);
         let what = match parsed {
-            Parsed::Insert(insert) => write(&mapping, insert)?,
-            Parsed::Update(update) => update_by_key(&mapping, &table, update)?,
-            Parsed::Delete(delete) => key_of(&mapping, &table, delete.alias.as_deref(), delete.selection.as_ref())
-                .map(|key| What::Delete { key }),
+            Parsed::Insert(insert) => write(tables, state, insert, mapped)?,
+            Parsed::Update(update) if update.from.is_empty() => update_by_key(tables, state, update, alias, mapped)?,
+            Parsed::Delete(delete) if delete.using.is_empty() => {
+                Keyed::of(tables, state, alias, delete.selection.as_ref(), mapped)?.map(What::Delete)
+            }
             _ => None,
         };
         let Some(what) = what else { return Ok(None) };
-        let grid: Arc<Grid> = tables.grid()?;
-        let writer = EntryWriter::new(&mapping, grid.schemas())?;
-        let columns = mapping.columns.iter().enumerate();
-        let of_value = columns.filter(|(_, column)| column.path.side == Side::Value && !column.hidden);
-        let (read, fields) = of_value.map(|(index, column)| (index, column.path.clone())).unzip();
-        let reader = FieldReader::new(fields, table.formats().clone());
-        Ok(Some(ShortDml { mapping, table, writer, reader, read, what }))
+        let returning = parsed.returning().map(|items| Returning::of(state, &mapping, alias, items)).transpose()?;
+        Ok(Some(ShortDml { what, returning }))
     }
 
     /// One line for EXPLAIN.
     pub(crate) fn describe(&self) -> String {
-        let (what, rows) = match &self.what {
-            What::Write { sink: true, rows, .. } => ("ShortSink", rows.len()),
-            What::Write { sink: false, rows, .. } => ("ShortInsert", rows.len()),
-            What::Delete { .. } => ("ShortDelete", 1),
-            What::Update { .. } => ("ShortUpdate", 1),
+        let (what, table, rows) = match &self.what {
+            What::Write { inserter, rows, .. } if inserter.overwrites() => ("ShortSink", inserter.table(), rows.len()),
+            What::Write { inserter, rows, .. } => ("ShortInsert", inserter.table(), rows.len()),
+            What::Delete(keyed) => ("ShortDelete", &keyed.table, 1),
+            What::Update { keyed, .. } => ("ShortUpdate", &keyed.table, 1),
         };
-        format!("{what}: map={}, access=one key, rows={rows}", self.table.name())
+        format!("{what}: map={}, access=one key, rows={rows}", table.name())
     }
 
     /// Makes the changes in the caller's thread; `None` if it would have to wait for a locked key. Nothing has been changed then.
-    pub(crate) fn run_in_place(&self, parameters: &[Value<'_>]) -> Option<Result<u64, SqlError>> {
-        match self.run(parameters) {
-            Ok(Some(count)) => Some(Ok(count)),
+    pub(crate) fn run_in_place(&self, parameters: &[Value<'_>]) -> Option<Result<StatementResult, SqlError>> {
+        let Some(returning) = &self.returning else {
+            return self.run(parameters, &mut |_| Ok(())).transpose().map(|count| count.map(StatementResult::Count));
+        };
+        let mut told: Told = returning.begin();
+        let done = self.run(parameters, &mut |row| returning.tell(&mut told, row, parameters));
+        match done {
             Ok(None) => None,
             Err(error) => Some(Err(error)),
+            Ok(Some(_)) => Some(returning.end(told).map(|rows| {
+                StatementResult::Rows(Box::new(ReadyRows::new(returning.columns().clone(), rows)))
+            })),
         }
     }
 
-    fn run(&self, parameters: &[Value<'_>]) -> Result<Option<u64>, SqlError> {
+    /// What `RETURNING` tells.
+    pub(crate) fn returning(&self) -> Option<&Returning> {
+        self.returning.as_ref()
+    }
+
+    fn run(&self, parameters: &[Value<'_>], tell: &mut Tell<'_>) -> Done {
         match &self.what {
-            What::Write { sink, targets, rows } => self.write(*sink, targets, rows, parameters),
-            What::Delete { key } => {
-                let Some(key) = self.key(key, parameters)? else { return Ok(Some(0)) };
-                Ok(self.change(Change::Delete { key: &key })?.map(|done| u64::from(done == Outcome::Made)))
-            }
-            What::Update { key, assignments } => {
-                let Some(key) = self.key(key, parameters)? else { return Ok(Some(0)) };
-                self.update(&key, assignments, parameters)
+            What::Write { inserter, targets, rows } => write_rows(inserter, targets, rows, parameters, tell),
+            What::Delete(keyed) => keyed.delete(parameters, self.returning.is_some(), tell),
+            What::Update { keyed, sets } => keyed.update(sets, parameters, tell),
+        }
+    }
+}
+
+/// Hears of each row that was changed.
+type Tell<'t> = dyn FnMut(&[Value<'_>]) -> Result<(), SqlError> + 't;
+
+fn write_rows(
+    inserter: &Inserter,
+    targets: &[usize],
+    rows: &[Vec<Cell>],
+    parameters: &[Value<'_>],
+    tell: &mut Tell<'_>,
+) -> Done {
+    let mut whole = Vec::with_capacity(rows.len());
+    for cells in rows {
+        whole.push(row(inserter.maker(), targets, cells, parameters)?);
+    }
+    // Only the first can be given back as not done: what follows a change cannot start anew.
+    if whole.len() > 1 {
+        for row in &whole {
+            let key = inserter.maker().writer().key(row)?;
+            let map = inserter.table().map();
+            if map.is_locked(map.partition_of(&key), &key) {
+                return Ok(None);
             }
         }
     }
-
-    fn write(
-        &self,
-        sink: bool,
-        targets: &[usize],
-        rows: &[Vec<Operand>],
-        parameters: &[Value<'_>],
-    ) -> Result<Option<u64>, SqlError> {
-        let mut entries: Vec<(Blob, Blob)> = Vec::with_capacity(rows.len());
-        for row in rows {
-            let mut values = vec![Value::Null; self.mapping.columns.len()];
-            for (operand, &target) in row.iter().zip(targets) {
-                if let Some(place) = values.get_mut(target) {
-                    *place = self.writer.convert(target, operand.value(parameters)?.clone())?;
+    let mut count = 0;
+    for (done, row) in whole.iter().enumerate() {
+        match inserter.write(row, parameters)? {
+            Some(written) => {
+                count += written.count();
+                match &written {
+                    Written::Added => tell(row)?,
+                    Written::Updated(row) => tell(row)?,
+                    Written::Nothing => {}
                 }
             }
-            entries.push((self.writer.key(&values)?, self.writer.value(&values)?));
+            None if done == 0 => return Ok(None),
+            None => {
+                let text = format!("a key was locked by a client after {done} rows were written");
+                return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("55P03"));
+            }
         }
-        let mode = if sink { PutMode::Set } else { PutMode::IfAbsent };
-        // Only the first can be given back as not done: what follows a change cannot start anew.
-        if entries.len() > 1 && entries.iter().any(|(key, _)| self.is_locked(key)) {
+    }
+    Ok(Some(count))
+}
+
+/// A whole row of values that are given.
+fn row<'v>(
+    maker: &RowMaker,
+    targets: &[usize],
+    cells: &'v [Cell],
+    parameters: &'v [Value<'v>],
+) -> Result<Vec<Value<'v>>, SqlError> {
+    let mut values = vec![Value::Null; maker.mapping().columns.len()];
+    let mut given = vec![false; values.len()];
+    for (cell, &target) in cells.iter().zip(targets) {
+        let Cell::Given(operand) = cell else { continue };
+        if let (Some(place), Some(given)) = (values.get_mut(target), given.get_mut(target)) {
+            *place = maker.convert(target, operand.value(parameters)?.clone())?;
+            *given = true;
+        }
+    }
+    maker.complete(&mut values, &given)?;
+    Ok(values)
+}
+
+impl Keyed {
+    /// The row of `WHERE <key> = <constant> AND ..`, if the condition says that and nothing else.
+    fn of(
+        tables: &Tables,
+        state: &SessionState,
+        alias: &str,
+        selection: Option<&Expr>,
+        mapped: Mapped,
+    ) -> Result<Option<Keyed>, SqlError> {
+        let Mapped { mapping, table } = mapped;
+        let Some(key) = selection.and_then(|selection| Key::of(&mapping, &table, alias, selection)) else {
             return Ok(None);
-        }
-        for (done, (key, value)) in entries.iter().enumerate() {
-            let change = Change::Put { key, value, expiry: Expiry::DEFAULT, mode };
-            match self.change(change)? {
-                Some(Outcome::Made) => {}
-                Some(Outcome::Differs) => return Err(duplicate_key()),
-                None if done == 0 => return Ok(None),
-                None => {
-                    let text = format!("a key was locked by a client after {done} rows were written");
-                    return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("55P03"));
-                }
-            }
-        }
-        Ok(Some(u64::try_from(entries.len()).unwrap_or(u64::MAX)))
+        };
+        let grid = tables.grid()?;
+        let maker = RowMaker::new(&mapping, grid.schemas(), state, tables.catalog().row_ids())?;
+        let stored = StoredRows::of(&mapping, table.formats());
+        Ok(Some(Keyed { table, maker, stored, key }))
     }
 
-    fn update(
-        &self,
-        key: &Blob,
-        assignments: &[(usize, Operand)],
-        parameters: &[Value<'_>],
-    ) -> Result<Option<u64>, SqlError> {
-        let map = self.map();
+    fn delete(&self, parameters: &[Value<'_>], tells: bool, tell: &mut Tell<'_>) -> Done {
+        let Some(key) = self.key.blob(&self.table, &self.maker, parameters)? else { return Ok(Some(0)) };
+        if !tells {
+            return Ok(self.change(Change::Delete { key: &key })?.map(|done| u64::from(done == Outcome::Made)));
+        }
         for _ in 0..ROUNDS_MAX {
-            let partition = map.partition_of(key);
-            let old = map.entry_view(partition, key, |view| view.map(|view| Blob::from(view.value)));
-            let Some(old) = old else { return Ok(Some(0)) };
-            let mut values = self.read(key, &old)?;
-            for (target, operand) in assignments {
-                if let Some(place) = values.get_mut(*target) {
-                    *place = self.writer.convert(*target, operand.value(parameters)?.clone().into_owned())?;
-                }
-            }
-            let new = self.writer.value(&values)?;
-            match self.change(Change::ReplaceIfSame { key, expected: &old, value: &new })? {
+            let Some(old) = self.value(&key) else { return Ok(Some(0)) };
+            let row = self.stored.read(self.maker.writer(), &key, &old)?;
+            match self.change(Change::RemoveIfSame { key: &key, expected: &old })? {
                 None => return Ok(None),
-                Some(Outcome::Made) => return Ok(Some(1)),
+                Some(Outcome::Made) => return tell(&row).map(|()| Some(1)),
                 Some(Outcome::Differs) => {}
             }
         }
-        let text = format!("the entry was changed by others {ROUNDS_MAX} times while the statement ran");
-        Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001"))
+        Err(changed_too_often())
     }
 
-    /// The columns of an entry that its value is made of; hidden ones are left null.
-    fn read(&self, key: &[u8], value: &[u8]) -> Result<Vec<Value<'static>>, SqlError> {
-        let mut values = vec![Value::Null; self.mapping.columns.len()];
-        let mut failure = None;
-        let read = self.reader.read(key, value, &mut |field, found| {
-            let Some(&index) = self.read.get(field) else { return };
-            match self.writer.convert(index, found) {
-                Ok(found) => {
-                    if let Some(place) = values.get_mut(index) {
-                        *place = found.into_owned();
-                    }
+    fn update(&self, sets: &[(usize, RowValue)], parameters: &[Value<'_>], tell: &mut Tell<'_>) -> Done {
+        let Some(key) = self.key.blob(&self.table, &self.maker, parameters)? else { return Ok(Some(0)) };
+        for _ in 0..ROUNDS_MAX {
+            let Some(old) = self.value(&key) else { return Ok(Some(0)) };
+            let row = self.stored.read(self.maker.writer(), &key, &old)?;
+            let mut new = row.clone();
+            let inputs = Inputs { row: &row, excluded: &[], parameters };
+            for (target, value) in sets {
+                if let Some(place) = new.get_mut(*target) {
+                    *place = self.maker.convert(*target, value.evaluate(&inputs)?)?.into_owned();
                 }
-                Err(error) => failure = failure.take().or(Some(error.message)),
             }
-        });
-        match read.map_err(|error| error.to_string()).err().or(failure) {
-            None => Ok(values),
-            Some(error) => Err(data_error(format!("entry with the key {}: {error}", key_text(key)))),
+            self.maker.check(&mut new)?;
+            let value = self.maker.writer().value(&new)?;
+            match self.change(Change::ReplaceIfSame { key: &key, expected: &old, value: &value })? {
+                None => return Ok(None),
+                Some(Outcome::Made) => return tell(&new).map(|()| Some(1)),
+                Some(Outcome::Differs) => {}
+            }
         }
-    }
-
-    fn key(&self, operand: &Operand, parameters: &[Value<'_>]) -> Result<Option<Blob>, SqlError> {
-        let value = operand.value(parameters)?;
-        if value.is_null() { Ok(None) } else { self.table.key_blob(value) }
+        Err(changed_too_often())
     }
 
     fn map(&self) -> &Map {
         self.table.map()
     }
 
-    fn is_locked(&self, key: &[u8]) -> bool {
-        self.map().is_locked(self.map().partition_of(key), key)
+    fn value(&self, key: &[u8]) -> Option<Blob> {
+        self.map().entry_view(self.map().partition_of(key), key, |view| view.map(|view| Blob::from(view.value)))
     }
 
     /// Makes a change; `None` if its key is locked.
@@ -212,97 +267,67 @@ impl ShortDml {
     }
 }
 
-fn write(mapping: &Mapping, insert: &Insert) -> Result<Option<What>, SqlError> {
-    let query = &insert.source;
-    let bare =
-        query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
-    let SetExpr::Values(values) = &*query.body else { return Ok(None) };
-    if !bare || values.rows.len() > ROWS_IN_PLACE_MAX {
-        return Ok(None);
-    }
-    let targets = target_columns(mapping, &insert.columns)?;
-    let mut rows = Vec::with_capacity(values.rows.len());
-    for row in &values.rows {
+fn changed_too_often() -> SqlError {
+    let text = format!("the entry was changed by others {ROUNDS_MAX} times while the statement ran");
+    SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001")
+}
+
+fn write(tables: &Tables, state: &SessionState, insert: &Insert, mapped: Mapped) -> Result<Option<What>, SqlError> {
+    let Some(values) = insert.values().filter(|rows| rows.len() <= ROWS_IN_PLACE_MAX) else { return Ok(None) };
+    let mapping = mapped.mapping.clone();
+    let mut targets = target_columns(&mapping, &insert.columns)?;
+    fit_targets(&mapping, &insert.columns, &mut targets, values.first().map_or(0, |row| row.len()));
+    let inserter = Inserter::new(tables, state, insert, mapped)?;
+    let mut rows = Vec::with_capacity(values.len());
+    for row in values {
         let row: &[Expr] = row;
         if row.len() != targets.len() {
             // The general way says what is wrong.
             return Ok(None);
         }
-        let Some(operands) = row.iter().map(operand_of).collect::<Option<Vec<_>>>() else { return Ok(None) };
-        rows.push(operands);
+        let mut cells = Vec::with_capacity(row.len());
+        for (expr, target) in row.iter().zip(&targets) {
+            if is_default(expr) {
+                cells.push(Cell::Default);
+                continue;
+            }
+            let Some(operand) = operand_of(expr) else { return Ok(None) };
+            inserter.maker().check_target(*target)?;
+            cells.push(Cell::Given(operand));
+        }
+        rows.push(cells);
     }
-    Ok(Some(What::Write { sink: insert.sink, targets, rows }))
+    Ok(Some(What::Write { inserter, targets, rows }))
 }
 
-fn update_by_key(mapping: &Mapping, table: &MapTable, update: &Update) -> Result<Option<What>, SqlError> {
-    let Some(key) = key_of(mapping, table, update.alias.as_deref(), update.selection.as_ref()) else { return Ok(None) };
-    let mut assignments = Vec::with_capacity(update.assignments.len());
-    for (name, expr) in &update.assignments {
-        let index = column_index(mapping, name)?;
-        let of_value = mapping.columns.get(index).is_some_and(|column| column.path.side == Side::Value);
-        let twice = assignments.iter().any(|(known, _)| *known == index);
-        match operand_of(expr) {
-            Some(operand) if of_value && !twice => assignments.push((index, operand)),
+fn update_by_key(
+    tables: &Tables,
+    state: &SessionState,
+    update: &Update,
+    alias: &str,
+    mapped: Mapped,
+) -> Result<Option<What>, SqlError> {
+    let mapping = mapped.mapping.clone();
+    let Some(keyed) = Keyed::of(tables, state, alias, update.selection.as_ref(), mapped)? else { return Ok(None) };
+    // What cannot be told of the row alone goes the general way, which also says what is wrong.
+    let Ok(assigned) = assigned_columns(&mapping, &update.assignments, false) else { return Ok(None) };
+    let scope = RowScope::of(&mapping, alias, false)?;
+    let mut sets = Vec::with_capacity(assigned.len());
+    for (target, expr) in assigned {
+        let is_dynamic_default = is_default(expr);
+        let is_whole = mapping.columns.get(target).is_none_or(|column| column.hidden);
+        match keyed.maker.assigned(target, expr, &scope, state) {
+            Ok(value) if !is_dynamic_default && !is_whole => sets.push((target, value)),
             _ => return Ok(None),
         }
     }
-    Ok(Some(What::Update { key, assignments }))
-}
-
-/// The constant of `WHERE <key> = <constant>`.
-fn key_of(mapping: &Mapping, table: &MapTable, alias: Option<&str>, selection: Option<&Expr>) -> Option<Operand> {
-    let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = selection? else { return None };
-    let key = mapping.columns.iter().find(|column| column.path == FieldPath::KEY)?;
-    if !table.writes_key_as(&key.field_type) {
-        return None;
-    }
-    let is_key = |expr: &Expr| match expr {
-        Expr::Identifier(name) => name.value == key.name,
-        Expr::CompoundIdentifier(names) => match names.as_slice() {
-            [relation, name] => relation.value == alias.unwrap_or(&mapping.name) && name.value == key.name,
-            _ => false,
-        },
-        _ => false,
-    };
-    match (is_key(left), is_key(right)) {
-        (true, false) => operand_of(right),
-        (false, true) => operand_of(left),
-        _ => None,
-    }
+    Ok(Some(What::Update { keyed, sets }))
 }
 
 /// A constant or a parameter.
-fn operand_of(expr: &Expr) -> Option<Operand> {
-    match expr {
-        Expr::Nested(inner) => operand_of(inner),
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match operand_of(expr)? {
-            Operand::Constant(Value::Int64(number)) => Some(Operand::Constant(Value::Int64(number.checked_neg()?))),
-            Operand::Constant(Value::Decimal(number)) => Some(Operand::Constant(Value::Decimal(-number))),
-            Operand::Constant(Value::Float64(number)) => Some(Operand::Constant(Value::Float64(-number))),
-            _ => None,
-        },
-        Expr::Value(value) => match &value.value {
-            SqlValue::Number(text, _) => number(text).map(Operand::Constant),
-            SqlValue::SingleQuotedString(text) => Some(Operand::Constant(Value::Text(text.clone().into()))),
-            SqlValue::Boolean(value) => Some(Operand::Constant(Value::Boolean(*value))),
-            SqlValue::Null => Some(Operand::Constant(Value::Null)),
-            SqlValue::Placeholder(name) => {
-                let number: usize = name.strip_prefix('$')?.parse().ok()?;
-                Some(Operand::Parameter(number.checked_sub(1)?))
-            }
-            _ => None,
-        },
-        _ => None,
+pub(super) fn operand_of(expr: &Expr) -> Option<Operand> {
+    match parameter(expr) {
+        Some(number) => Some(Operand::Parameter(number)),
+        None => constant(expr).map(Operand::Constant),
     }
-}
-
-/// A number as statements write it: whole, decimal, or with an exponent a double.
-fn number(text: &str) -> Option<Value<'static>> {
-    if text.contains(['e', 'E']) {
-        return text.parse().ok().map(Value::Float64);
-    }
-    if let Ok(whole) = text.parse::<i64>() {
-        return Some(Value::Int64(whole));
-    }
-    text.parse::<BigDecimal>().ok().map(Value::Decimal)
 }

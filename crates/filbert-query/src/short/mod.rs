@@ -13,6 +13,7 @@
 
 mod aggregate;
 mod dml;
+mod key;
 mod query;
 
 pub(crate) use dml::ShortDml;

@@ -13,7 +13,10 @@ use std::sync::{Arc, mpsc};
 use arrow_array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use filbert_data::Value;
-use filbert_grid::query::{Cursor, ExpectedResult, QueryEngine, SqlError, Statement, StatementResult};
+use filbert_grid::query::{
+    Cursor, Description, Dialect, ExpectedResult, QueryEngine, RowWriter, Session, SqlError, Statement, StatementResult,
+    WriteMode,
+};
 use filbert_grid::{Environment, Grid, GridConfig, SystemClock};
 use filbert_query::{Engine, QueryConfig};
 
@@ -21,6 +24,8 @@ use filbert_query::{Engine, QueryConfig};
 pub struct Member {
     pub grid: Arc<Grid>,
     pub engine: Engine,
+    /// Who asks.
+    pub session: Option<Arc<Session>>,
 }
 
 impl Member {
@@ -32,12 +37,37 @@ impl Member {
         let environment = Environment { clock: Arc::new(SystemClock::new()), random_seed: 42 };
         let grid = Grid::new(GridConfig::default(), environment).unwrap();
         let engine = Engine::start(&grid, config).unwrap();
-        Member { grid, engine }
+        Member { grid, engine, session: None }
+    }
+
+    /// A member that is asked in a dialect.
+    pub fn of(dialect: Dialect) -> Member {
+        Member { session: Some(Arc::new(Session::new(dialect, "somebody"))), ..Member::start() }
+    }
+
+    pub fn statement<'s>(&'s self, text: &'s str, parameters: &'s [Value<'s>]) -> Statement<'s> {
+        let session = self.session.as_ref();
+        Statement { text, parameters, session, timeout_ms: None, expected: ExpectedResult::Any }
+    }
+
+    /// What is told of a statement before it runs.
+    pub fn describe(&self, text: &str) -> Result<Arc<Description>, SqlError> {
+        let (sender, receiver) = mpsc::channel();
+        let reply = Box::new(move |description| sender.send(description).unwrap());
+        self.engine.describe(&self.statement(text, &[]), &[], reply);
+        receiver.recv().unwrap()
+    }
+
+    pub fn row_writer(&self, text: &str, mode: WriteMode) -> Result<Box<dyn RowWriter>, SqlError> {
+        let (sender, receiver) = mpsc::channel();
+        let reply = Box::new(move |writer| sender.send(writer).map_err(|_| "nobody waits").unwrap());
+        self.engine.row_writer(&self.statement(text, &[]), mode, reply);
+        receiver.recv().unwrap()
     }
 
     /// Runs a statement as a door does: in place if it is short.
     pub fn run(&self, text: &str, parameters: &[Value<'_>]) -> Result<StatementResult, SqlError> {
-        let statement = Statement { text, parameters, session: None, timeout_ms: None, expected: ExpectedResult::Any };
+        let statement = self.statement(text, parameters);
         if let Some(result) = self.engine.execute_short(&statement) {
             return result;
         }

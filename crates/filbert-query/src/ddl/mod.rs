@@ -1,25 +1,28 @@
-//! Statements about the catalog: mappings, views and indexes come and go; `SHOW` tells which are there.
+//! Statements about the catalog: tables, mappings, views and indexes come and go; `SHOW` tells which are there.
+
+pub(crate) mod tables;
 
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use datafusion::sql::sqlparser::ast::Query;
-use filbert_data::FieldPath;
+use filbert_data::{FieldPath, FieldType};
 use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{BitmapConfig, ColumnConfig, IndexConfig, IndexKind};
 
 use crate::asker::Asker;
 use crate::catalog::{self, EntryFormat, Mapping, View};
-use crate::dialect::{CreateIndex, CreateMapping, IndexType, Parsed, ShowWhat};
+use crate::dialect::{CreateIndex, CreateMapping, IndexType, Parsed, ShowWhat, TableStatement};
 use crate::engine::{Inner, text_rows};
 use crate::error::parsing_error;
 use crate::plan::planner::plan_query;
 use crate::tables::{Tables, sample};
 
-/// Runs a statement about the catalog.
-pub(crate) async fn run(engine: &Inner, asker: &Asker, parsed: &Parsed) -> Result<(), SqlError> {
+/// Runs a statement about the catalog; returns the number of rows that it tells.
+pub(crate) async fn run(engine: &Inner, asker: &Asker, parsed: &Parsed) -> Result<u64, SqlError> {
     let tables = &engine.tables;
     match parsed {
+        Parsed::Table(statement) => return table_statement(engine, statement),
         Parsed::CreateMapping(statement) => create_mapping(tables, statement),
         Parsed::DropMapping { name, if_exists } => drop_mapping(tables, name, *if_exists),
         Parsed::CreateIndex(statement) => create_index(tables, statement),
@@ -29,6 +32,21 @@ pub(crate) async fn run(engine: &Inner, asker: &Asker, parsed: &Parsed) -> Resul
         }
         Parsed::DropView { name, if_exists } => tables.catalog().drop_view(name, *if_exists).map(|_| ()),
         _ => Err(parsing_error("a statement about the catalog is expected")),
+    }?;
+    Ok(0)
+}
+
+/// Runs a statement about tables; returns the number of rows that it tells.
+fn table_statement(engine: &Inner, statement: &TableStatement) -> Result<u64, SqlError> {
+    let all = &engine.tables;
+    match statement {
+        TableStatement::Create(table) => tables::create(engine, table).map(u64::from),
+        TableStatement::Drop { names, if_exists } => tables::drop(all, names, *if_exists),
+        TableStatement::Truncate { names, restart } => tables::truncate(all, names, *restart),
+        TableStatement::KeepUp { names, .. } => {
+            tables::check_all(all, names)?;
+            Ok(u64::try_from(names.len()).unwrap_or(u64::MAX))
+        }
     }
 }
 
@@ -63,7 +81,10 @@ fn keep_beside(tables: &Tables, mapping: &Mapping) -> Result<(), SqlError> {
     }
     let map = grid.map(&mapping.external_name)?;
     map.set_ids_layouts(key, value)?;
+    // Of some types there are no columns: they are read from the rows.
+    let is_kept = |field_type: &FieldType| mapping.table.is_none() || has_columns(field_type);
     let columns = mapping.columns.iter().filter(|column| !column.hidden && !column.path.path.finds_many());
+    let columns = columns.filter(|column| is_kept(&column.field_type));
     let columns =
         columns.map(|column| ColumnConfig { field: column.path.clone(), field_type: column.field_type.clone() });
     map.set_columns(if mapping.columnar { columns.collect() } else { Vec::new() })?;
@@ -71,7 +92,24 @@ fn keep_beside(tables: &Tables, mapping: &Mapping) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// Whether a map can keep columns of a type.
+fn has_columns(field_type: &FieldType) -> bool {
+    !matches!(
+        field_type,
+        FieldType::Decimal(None | Some((39.., _)))
+            | FieldType::Uuid
+            | FieldType::Object
+            | FieldType::Binary
+            | FieldType::Interval
+            | FieldType::Array(_)
+    )
+}
+
 fn drop_mapping(tables: &Tables, name: &str, if_exists: bool) -> Result<(), SqlError> {
+    if tables.catalog().mapping(name).is_some_and(|mapping| mapping.table.is_some()) {
+        let text = format!("{name:?} is a table: DROP TABLE drops it and its rows");
+        return Err(SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("42809"));
+    }
     let Some(dropped) = tables.catalog().drop_mapping(name, if_exists)? else { return Ok(()) };
     let grid = tables.grid()?;
     let is_there = grid.map_names().binary_search(&dropped.external_name).is_ok();

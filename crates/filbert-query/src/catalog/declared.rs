@@ -1,0 +1,233 @@
+//! The types that columns of tables are declared with: what PostgreSQL and CrateDB call them, and how their values are kept.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use filbert_data::{FieldType, Value};
+use filbert_grid::query::SqlError;
+
+use crate::error::data_error;
+
+/// A type as it was declared. Several are kept alike: an address is a text, an object is a JSON document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DeclaredType {
+    /// One that is kept as it is.
+    Plain(FieldType),
+    /// Text of at most so many characters.
+    Varchar(u32),
+    /// Text of at most so many characters, whose blanks at the end do not count.
+    Character(u32),
+    /// PostgreSQL's binary JSON: a document like any other here.
+    Jsonb,
+    /// An address, as text.
+    Ip,
+    /// CrateDB's object: a JSON document.
+    Object(ObjectPolicy, Vec<(String, DeclaredType)>),
+    /// Longitude and latitude.
+    GeoPoint,
+    /// A shape, as a GeoJSON document.
+    GeoShape,
+    /// Items of one type.
+    Array(Box<DeclaredType>),
+}
+
+/// What CrateDB's objects do with members that are not declared. Documents are kept as they come; the policy is shown again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ObjectPolicy {
+    /// They become columns.
+    #[default]
+    Dynamic,
+    /// They are refused.
+    Strict,
+    /// They are kept as they are.
+    Ignored,
+}
+
+impl ObjectPolicy {
+    fn name(self) -> &'static str {
+        match self {
+            ObjectPolicy::Dynamic => "DYNAMIC",
+            ObjectPolicy::Strict => "STRICT",
+            ObjectPolicy::Ignored => "IGNORED",
+        }
+    }
+}
+
+impl DeclaredType {
+    /// How values are kept.
+    pub(crate) fn field_type(&self) -> FieldType {
+        match self {
+            DeclaredType::Plain(field_type) => field_type.clone(),
+            DeclaredType::Varchar(_) | DeclaredType::Character(_) | DeclaredType::Ip => FieldType::Varchar,
+            DeclaredType::Jsonb | DeclaredType::Object(..) | DeclaredType::GeoShape => FieldType::Json,
+            DeclaredType::GeoPoint => FieldType::Array(Box::new(FieldType::Double)),
+            DeclaredType::Array(item) => FieldType::Array(Box::new(item.field_type())),
+        }
+    }
+
+    /// The name that PostgreSQL's `format_type` gives.
+    pub(crate) fn postgres_name(&self) -> String {
+        match self {
+            DeclaredType::Plain(field_type) => match field_type {
+                FieldType::Boolean => "boolean".to_owned(),
+                // PostgreSQL has none of 8 bits.
+                FieldType::TinyInt | FieldType::SmallInt => "smallint".to_owned(),
+                FieldType::Integer => "integer".to_owned(),
+                FieldType::BigInt => "bigint".to_owned(),
+                FieldType::Decimal(None) => "numeric".to_owned(),
+                FieldType::Decimal(Some((precision, scale))) => format!("numeric({precision},{scale})"),
+                FieldType::Real => "real".to_owned(),
+                FieldType::Double => "double precision".to_owned(),
+                FieldType::Char => "character(1)".to_owned(),
+                FieldType::Date => "date".to_owned(),
+                FieldType::Time => "time without time zone".to_owned(),
+                FieldType::Timestamp => "timestamp without time zone".to_owned(),
+                FieldType::TimestampTz => "timestamp with time zone".to_owned(),
+                FieldType::Uuid => "uuid".to_owned(),
+                FieldType::Json => "json".to_owned(),
+                FieldType::Binary | FieldType::Object => "bytea".to_owned(),
+                FieldType::Interval => "interval".to_owned(),
+                FieldType::Varchar => "text".to_owned(),
+                FieldType::Array(item) => format!("{}[]", DeclaredType::Plain((**item).clone()).postgres_name()),
+            },
+            DeclaredType::Varchar(length) => format!("character varying({length})"),
+            DeclaredType::Character(length) => format!("character({length})"),
+            DeclaredType::Jsonb | DeclaredType::Object(..) | DeclaredType::GeoShape => "jsonb".to_owned(),
+            DeclaredType::Ip => "inet".to_owned(),
+            DeclaredType::GeoPoint => "double precision[]".to_owned(),
+            DeclaredType::Array(item) => format!("{}[]", item.postgres_name()),
+        }
+    }
+
+    /// The name that CrateDB's `information_schema` and `SHOW CREATE TABLE` give.
+    pub(crate) fn crate_name(&self) -> String {
+        match self {
+            DeclaredType::Plain(FieldType::TinyInt) => "byte".to_owned(),
+            DeclaredType::Plain(FieldType::Array(item)) => {
+                format!("array({})", DeclaredType::Plain((**item).clone()).crate_name())
+            }
+            DeclaredType::Varchar(length) => format!("varchar({length})"),
+            DeclaredType::Jsonb => "object".to_owned(),
+            DeclaredType::Ip => "ip".to_owned(),
+            DeclaredType::Object(policy, members) if members.is_empty() => format!("object({})", policy.name()),
+            DeclaredType::Object(policy, members) => {
+                let member = |(name, member): &(String, DeclaredType)| format!("\"{name}\" {}", member.crate_name());
+                let members = members.iter().map(member).collect::<Vec<_>>().join(", ");
+                format!("object({}) as ({members})", policy.name())
+            }
+            DeclaredType::GeoPoint => "geo_point".to_owned(),
+            DeclaredType::GeoShape => "geo_shape".to_owned(),
+            DeclaredType::Array(item) => format!("array({})", item.crate_name()),
+            other => other.postgres_name(),
+        }
+    }
+
+    /// Takes a value that is of the kept type already as the declared type has it.
+    pub(crate) fn fit<'v>(&self, column: &str, value: Value<'v>) -> Result<Value<'v>, SqlError> {
+        match (self, value) {
+            (DeclaredType::Varchar(most), Value::Text(text)) => shortened(text, *most, "character varying", column),
+            (DeclaredType::Character(most), Value::Text(text)) => {
+                let Value::Text(text) = shortened(text, *most, "character", column)? else { return Ok(Value::Null) };
+                Ok(Value::Text(match text {
+                    Cow::Borrowed(text) => Cow::Borrowed(text.trim_end_matches(' ')),
+                    Cow::Owned(text) => Cow::Owned(text.trim_end_matches(' ').to_owned()),
+                }))
+            }
+            (DeclaredType::Ip, Value::Text(text)) => match address(&text) {
+                true => Ok(Value::Text(text)),
+                false => Err(invalid(column, "ip", &text, "an address such as 192.168.0.1 or ::1")),
+            },
+            // Moments are kept without the offset they were written with, as both databases have it.
+            (DeclaredType::Plain(FieldType::TimestampTz), Value::TimestampTz(moment)) => {
+                Ok(Value::TimestampTz(moment.to_utc().fixed_offset()))
+            }
+            (DeclaredType::GeoPoint, Value::Array(items)) => {
+                let within = |at: usize, most: f64| matches!(items.get(at), Some(Value::Float64(number)) if number.abs() <= most);
+                match items.len() == 2 && within(0, 180.0) && within(1, 90.0) {
+                    true => Ok(Value::Array(items)),
+                    false => {
+                        let text = Value::Array(items).to_string();
+                        Err(invalid(column, "geo_point", &text, "a longitude and a latitude such as [9.7, 47.4]"))
+                    }
+                }
+            }
+            (DeclaredType::Array(item), Value::Array(items)) => {
+                Ok(Value::Array(items.into_iter().map(|value| item.fit(column, value)).collect::<Result<_, _>>()?))
+            }
+            (_, value) => Ok(value),
+        }
+    }
+
+    /// Whether values of the kept type are values of this type, so that [`DeclaredType::fit`] changes and refuses nothing.
+    pub(crate) fn is_free(&self) -> bool {
+        match self {
+            DeclaredType::Plain(field_type) => *field_type != FieldType::TimestampTz,
+            DeclaredType::Jsonb | DeclaredType::Object(..) | DeclaredType::GeoShape => true,
+            DeclaredType::Array(item) => item.is_free(),
+            DeclaredType::Varchar(_) | DeclaredType::Character(_) | DeclaredType::Ip | DeclaredType::GeoPoint => false,
+        }
+    }
+}
+
+/// A text of at most so many characters; blanks beyond do not count.
+fn shortened<'v>(text: Cow<'v, str>, most: u32, type_name: &str, column: &str) -> Result<Value<'v>, SqlError> {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    // A character has at least one byte.
+    if text.len() <= most {
+        return Ok(Value::Text(text));
+    }
+    let Some((end, _)) = text.char_indices().nth(most) else { return Ok(Value::Text(text)) };
+    if text.get(end..).is_some_and(|rest| rest.trim_end_matches(' ').is_empty()) {
+        return Ok(Value::Text(Cow::Owned(text.get(..end).unwrap_or_default().to_owned())));
+    }
+    let found = text.chars().count();
+    let message = format!("value too long for type {type_name}({most}): column {column:?} was given {found} characters");
+    Err(data_error(message).with_sqlstate("22001"))
+}
+
+/// Whether a text is an address, maybe with the bits of its network.
+fn address(text: &str) -> bool {
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (text, None),
+    };
+    let Ok(address) = address.parse::<IpAddr>() else { return false };
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    bits.is_none_or(|bits| bits.parse::<u8>().is_ok_and(|bits| bits <= most))
+}
+
+fn invalid(column: &str, type_name: &str, text: &str, expected: &str) -> SqlError {
+    let shown: String = text.chars().take(100).collect();
+    data_error(format!("column {column:?}: {shown:?} is no {type_name}, expected {expected}")).with_sqlstate("22P02")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_held_to_their_length() {
+        let fit = |most, text| DeclaredType::Varchar(most).fit("c", Value::text(text));
+        assert_eq!(fit(3, "abc").unwrap(), Value::text("abc"));
+        assert_eq!(fit(3, "äöü").unwrap(), Value::text("äöü"));
+        assert_eq!(fit(3, "abc  ").unwrap(), Value::text("abc"));
+        let error = fit(3, "abcd").unwrap_err();
+        assert_eq!(error.sqlstate(), "22001");
+        assert_eq!(
+            error.message,
+            "value too long for type character varying(3): column \"c\" was given 4 characters"
+        );
+        assert_eq!(DeclaredType::Character(5).fit("c", Value::text("ab  ")).unwrap(), Value::text("ab"));
+    }
+
+    #[test]
+    fn addresses_and_points_are_checked() {
+        for (text, is_one) in [("10.0.0.1", true), ("::1", true), ("10.0.0.0/8", true), ("10.0.0.0/33", false), ("x", false)] {
+            assert_eq!(DeclaredType::Ip.fit("c", Value::text(text)).is_ok(), is_one, "{text}");
+        }
+        let point = |longitude, latitude| {
+            DeclaredType::GeoPoint.fit("c", Value::Array(vec![Value::Float64(longitude), Value::Float64(latitude)])).is_ok()
+        };
+        assert!(point(9.7, 47.4) && !point(190.0, 0.0) && !point(0.0, 91.0));
+    }
+}

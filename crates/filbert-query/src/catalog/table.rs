@@ -1,0 +1,226 @@
+//! Tables: maps whose rows are declared. The primary key is the map's key, the other columns are the fields of a Compact value
+//! whose type has the table's name, so that the stock clients read rows as records.
+//!
+//! ```text
+//!  PRIMARY KEY (id)       key = the value of id, as a client would write it        value = Compact t {a, b, ..}
+//!  PRIMARY KEY (a, b)     key = Compact t_key {a, b}                                value = Compact t {c, ..}
+//!  no primary key         key = a BIGINT that is made, the hidden column _id        value = Compact t {a, b, ..}
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use datafusion::sql::sqlparser::ast::Expr;
+use filbert_data::{FieldPath, FieldType, Path, Side};
+use filbert_grid::query::SqlError;
+
+use super::declared::DeclaredType;
+use super::format::EntryFormat;
+use super::mapping::{Mapping, MappingColumn};
+use crate::error::parsing_error;
+
+/// The hidden column of a table without a primary key.
+pub(crate) const ROW_ID: &str = "_id";
+/// What is appended to a table's name for the type of a key of several columns.
+const KEY_SUFFIX: &str = "_key";
+
+/// What is declared of a table beyond what its mapping has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableFacts {
+    /// What is declared of each of the mapping's columns, in the same order.
+    pub(crate) columns: Vec<ColumnFacts>,
+    /// The columns of the primary key, in its order; empty = none.
+    pub(crate) primary_key: Vec<String>,
+    /// The name of the primary key's constraint.
+    pub(crate) primary_key_name: String,
+    /// What must not be false of any row.
+    pub(crate) checks: Vec<CheckFacts>,
+    /// `CLUSTERED BY`.
+    pub(crate) clustered_by: Option<String>,
+    /// `CLUSTERED INTO .. SHARDS`.
+    pub(crate) shards: Option<u32>,
+    /// `PARTITIONED BY`.
+    pub(crate) partitioned_by: Vec<String>,
+    /// `WITH (..)`.
+    pub(crate) options: Vec<(String, String)>,
+    /// `COMMENT ON TABLE`.
+    pub(crate) comment: Option<String>,
+}
+
+/// What is declared of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ColumnFacts {
+    /// Its type.
+    pub(crate) declared: DeclaredType,
+    /// Whether it is never null: by `NOT NULL`, or for being of the primary key.
+    pub(crate) not_null: bool,
+    /// What it is where nothing is given.
+    pub(crate) default: Option<Expression>,
+    /// What it always is.
+    pub(crate) generated: Option<Expression>,
+    /// Where it counts up.
+    pub(crate) identity: Option<Identity>,
+    /// `COMMENT ON COLUMN`.
+    pub(crate) comment: Option<String>,
+}
+
+impl ColumnFacts {
+    /// A column of which only the type is declared.
+    pub(crate) fn of(declared: DeclaredType) -> ColumnFacts {
+        ColumnFacts { declared, not_null: false, default: None, generated: None, identity: None, comment: None }
+    }
+}
+
+/// An expression of a declaration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Expression {
+    /// As it was written.
+    pub(crate) text: String,
+    /// As it is planned.
+    pub(crate) expr: Expr,
+}
+
+/// A `CHECK`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CheckFacts {
+    /// The constraint's name.
+    pub(crate) name: String,
+    /// The condition.
+    pub(crate) condition: Expression,
+}
+
+/// A column that counts up.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    /// Whether statements may not give values of their own.
+    pub(crate) always: bool,
+    /// The counter.
+    pub(crate) sequence: Arc<Sequence>,
+}
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Self) -> bool {
+        self.always == other.always && Arc::ptr_eq(&self.sequence, &other.sequence)
+    }
+}
+
+impl Eq for Identity {}
+
+impl Identity {
+    /// Begins anew.
+    pub(crate) fn restart(&self) {
+        self.sequence.set(self.sequence.start);
+    }
+}
+
+/// A counter of a table's column, or one of its own.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    /// Its name.
+    pub(crate) name: String,
+    /// The first value.
+    start: i64,
+    next: AtomicI64,
+    step: i64,
+}
+
+impl Sequence {
+    /// A counter.
+    pub(crate) fn new(name: String, start: i64, step: i64) -> Sequence {
+        Sequence { name, start, next: AtomicI64::new(start), step }
+    }
+
+    /// The next value. Values that were taken by a statement that failed do not come again.
+    pub(crate) fn next(&self) -> i64 {
+        self.next.fetch_add(self.step, Ordering::Relaxed)
+    }
+
+    /// Goes on from here.
+    pub(crate) fn set(&self, next: i64) {
+        self.next.store(next, Ordering::Relaxed);
+    }
+
+    /// The value that comes next, which is not taken.
+    pub(crate) fn peek(&self) -> i64 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// How far each value is from the one before.
+    pub(crate) fn step(&self) -> i64 {
+        self.step
+    }
+}
+
+/// Makes keys for rows without a primary key: they grow, and do not come again after a restart, for they begin with the time.
+#[derive(Debug, Default)]
+pub(crate) struct RowIds(AtomicI64);
+
+impl RowIds {
+    /// Numbers of one millisecond.
+    const PER_MILLISECOND: i64 = 1 << 20;
+
+    /// Goes on from this time at least.
+    pub(crate) fn not_before(&self, now_ms: i64) {
+        self.0.fetch_max(now_ms.saturating_mul(Self::PER_MILLISECOND), Ordering::Relaxed);
+    }
+
+    /// A number that was not there before.
+    pub(crate) fn next(&self) -> i64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl Mapping {
+    /// The mapping of a table. Columns are in the order in which they were declared.
+    ///
+    /// # Errors
+    /// A column of the primary key is not there.
+    pub(crate) fn of_table(
+        name: &str,
+        declared: Vec<(String, ColumnFacts)>,
+        mut facts: TableFacts,
+    ) -> Result<Mapping, SqlError> {
+        if let Some(missing) = facts.primary_key.iter().find(|key| !declared.iter().any(|(name, _)| name == *key)) {
+            let text = format!("column {missing:?} named in the primary key of {name:?} is not there");
+            return Err(parsing_error(text).with_sqlstate("42703"));
+        }
+        let single = facts.primary_key.len() == 1;
+        let mut columns = Vec::with_capacity(declared.len() + 1);
+        for (column, mut of_column) in declared {
+            let of_key = facts.primary_key.contains(&column);
+            let path = match (of_key, single) {
+                (true, true) => FieldPath::KEY,
+                (true, false) => FieldPath { side: Side::Key, path: Path::field(column.as_str()) },
+                (false, _) => FieldPath { side: Side::Value, path: Path::field(column.as_str()) },
+            };
+            of_column.not_null |= of_key;
+            let field_type = of_column.declared.field_type();
+            columns.push(MappingColumn { name: column, field_type, path, hidden: false });
+            facts.columns.push(of_column);
+        }
+        let key_format = match facts.primary_key.as_slice() {
+            [] => {
+                let (field_type, path) = (FieldType::BigInt, FieldPath::KEY);
+                columns.push(MappingColumn { name: ROW_ID.to_owned(), field_type: field_type.clone(), path, hidden: true });
+                let declared = DeclaredType::Plain(field_type.clone());
+                facts.columns.push(ColumnFacts::of(declared));
+                EntryFormat::Primitive(field_type)
+            }
+            [key] => {
+                let key = columns.iter().find(|column| column.name == *key);
+                EntryFormat::Primitive(key.map_or(FieldType::BigInt, |column| column.field_type.clone()))
+            }
+            _ => EntryFormat::Compact { type_name: format!("{name}{KEY_SUFFIX}") },
+        };
+        Ok(Mapping {
+            name: name.to_owned(),
+            external_name: name.to_owned(),
+            columns,
+            key_format,
+            value_format: EntryFormat::Compact { type_name: name.to_owned() },
+            options: Vec::new(),
+            columnar: true,
+            table: Some(Arc::new(facts)),
+        })
+    }
+}

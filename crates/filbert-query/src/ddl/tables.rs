@@ -1,0 +1,222 @@
+//! Statements about tables: they come and go, and are emptied.
+
+use std::sync::Arc;
+
+use filbert_grid::Caller;
+use filbert_grid::query::{SqlError, SqlErrorCode};
+
+use crate::catalog::{
+    CheckFacts, ColumnFacts, Expression, Identity, Mapping, Sequence, TableFacts,
+};
+use crate::dialect::{ColumnDefinition, ConstraintKind, CreateTable, schema_of};
+use crate::dml::rows::RowMaker;
+use crate::engine::Inner;
+use crate::error::parsing_error;
+use crate::tables::Tables;
+
+/// Schemas whose tables are made by nobody.
+const RESERVED: [&str; 4] = ["information_schema", "pg_catalog", "sys", "blob"];
+
+/// Makes a table; `false` if it was there and that is no error.
+pub(crate) fn create(engine: &Inner, statement: &CreateTable) -> Result<bool, SqlError> {
+    let tables = &engine.tables;
+    let name = statement.name.as_str();
+    if let (Some(schema), _) = schema_of(name)
+        && RESERVED.contains(&schema)
+    {
+        let text = format!("tables cannot be made in the schema {schema:?}");
+        return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("42501"));
+    }
+    if statement.if_not_exists && tables.catalog().mapping(name).is_some() {
+        return Ok(false);
+    }
+    let mapping = Arc::new(declared(tables, statement)?);
+    let grid = tables.grid()?;
+    // Defaults and checks that cannot be planned are told of now.
+    tables.catalog().row_ids().not_before(grid.now().0);
+    RowMaker::new(&mapping, grid.schemas(), engine.sessions.planning(Default::default()), tables.catalog().row_ids())?;
+    if grid.map_names().binary_search_by(|known| known.as_str().cmp(name)).is_ok() && !grid.map(name)?.is_empty() {
+        let text = format!("a map {name:?} has entries: CREATE MAPPING shows them as rows, a table begins with an empty one");
+        return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("42P07"));
+    }
+    if !tables.catalog().put_mapping((*mapping).clone(), false, statement.if_not_exists)? {
+        return Ok(false);
+    }
+    super::keep_beside(tables, &mapping)?;
+    Ok(true)
+}
+
+/// The mapping that a statement declares.
+fn declared(tables: &Tables, statement: &CreateTable) -> Result<Mapping, SqlError> {
+    let name = statement.name.as_str();
+    let (_, short) = schema_of(name);
+    let mut facts = TableFacts {
+        columns: Vec::new(),
+        primary_key: Vec::new(),
+        primary_key_name: format!("{short}_pkey"),
+        checks: Vec::new(),
+        clustered_by: statement.clustered_by.clone(),
+        shards: statement.shards,
+        partitioned_by: statement.partitioned_by.clone(),
+        options: statement.options.clone(),
+        comment: None,
+    };
+    let mut columns: Vec<(String, ColumnFacts)> = Vec::new();
+    for like in &statement.like {
+        columns.extend(columns_of(tables, like)?);
+    }
+    for definition in &statement.columns {
+        columns.push((definition.name.clone(), of_column(short, definition)?));
+    }
+    let of_columns = statement.columns.iter().flat_map(|column| {
+        column.constraints.iter().map(|constraint| (Some(column.name.as_str()), constraint))
+    });
+    let apart = statement.constraints.iter().map(|constraint| (None, constraint));
+    for (column, constraint) in of_columns.chain(apart) {
+        match &constraint.kind {
+            ConstraintKind::PrimaryKey(_) if !facts.primary_key.is_empty() => {
+                let text = format!("multiple primary keys for table {name:?} are not allowed");
+                return Err(parsing_error(text).with_sqlstate("42P16"));
+            }
+            ConstraintKind::PrimaryKey(key) => {
+                facts.primary_key.clone_from(key);
+                if let Some(name) = &constraint.name {
+                    facts.primary_key_name.clone_from(name);
+                }
+            }
+            ConstraintKind::Check(condition) => {
+                let made = check_name(short, column, &facts.checks);
+                add_check(&mut facts, constraint.name.clone().unwrap_or(made), condition.clone())?;
+            }
+        }
+    }
+    for column in statement.clustered_by.iter().chain(&statement.partitioned_by) {
+        let is_there = columns.iter().any(|(name, _)| name == column) || column.contains('[') || column == "_id";
+        if !is_there {
+            let text = format!("column {column:?}, by which {name:?} is to be divided, is not there");
+            return Err(parsing_error(text).with_sqlstate("42703"));
+        }
+    }
+    Mapping::of_table(name, columns, facts)
+}
+
+/// The name of a check that was given none.
+pub(super) fn check_name(table: &str, column: Option<&str>, known: &[CheckFacts]) -> String {
+    let base = match column {
+        Some(column) => format!("{table}_{column}_check"),
+        None => format!("{table}_check"),
+    };
+    let is_free = |name: &String| known.iter().all(|check| check.name != *name);
+    std::iter::once(base.clone())
+        .chain((1..).map(|number: usize| format!("{base}{number}")))
+        .find(is_free)
+        .unwrap_or(base)
+}
+
+pub(super) fn add_check(facts: &mut TableFacts, name: String, condition: Expression) -> Result<(), SqlError> {
+    if facts.checks.iter().any(|check| check.name == name) {
+        let text = format!("constraint {name:?} is there already");
+        return Err(parsing_error(text).with_sqlstate("42710"));
+    }
+    facts.checks.push(CheckFacts { name, condition });
+    Ok(())
+}
+
+/// What is declared of a column.
+pub(super) fn of_column(table: &str, definition: &ColumnDefinition) -> Result<ColumnFacts, SqlError> {
+    let name = &definition.name;
+    let kinds = [definition.default.is_some(), definition.generated.is_some(), definition.counting.is_some()];
+    if kinds.iter().filter(|is_so| **is_so).count() > 1 {
+        let text = format!("column {name:?} has more than one of DEFAULT, GENERATED ALWAYS AS and a counter");
+        return Err(parsing_error(text));
+    }
+    let identity = definition.counting.map(|counting| {
+        let sequence = Sequence::new(format!("{table}_{name}_seq"), counting.start, counting.step);
+        Identity { always: counting.always, sequence: Arc::new(sequence) }
+    });
+    Ok(ColumnFacts {
+        declared: definition.declared.clone(),
+        not_null: definition.not_null,
+        default: definition.default.clone(),
+        generated: definition.generated.clone(),
+        identity,
+        comment: None,
+    })
+}
+
+/// The columns of another table, for `LIKE`: names, types and `NOT NULL`.
+fn columns_of(tables: &Tables, name: &str) -> Result<Vec<(String, ColumnFacts)>, SqlError> {
+    let Some(mapped) = tables.find(name)? else { return Err(tables.not_found(name)) };
+    let mapping = &mapped.mapping;
+    let facts = mapping.table.as_ref().map(|table| table.columns.as_slice()).unwrap_or_default();
+    let columns = mapping.columns.iter().enumerate().filter(|(_, column)| !column.hidden);
+    let of = |(index, column): (usize, &crate::catalog::MappingColumn)| {
+        let plain = || ColumnFacts::of(crate::catalog::DeclaredType::Plain(column.field_type.clone()));
+        let facts = facts.get(index).map_or_else(plain, |facts| ColumnFacts {
+            not_null: facts.not_null,
+            ..ColumnFacts::of(facts.declared.clone())
+        });
+        (column.name.clone(), facts)
+    };
+    Ok(columns.map(of).collect())
+}
+
+/// Drops tables and their rows; returns how many there were.
+pub(crate) fn drop(tables: &Tables, names: &[String], if_exists: bool) -> Result<u64, SqlError> {
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        match table(tables, name) {
+            Ok(mapping) => found.push(mapping),
+            Err(error) if if_exists && error.sqlstate == Some("42P01") => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let grid = tables.grid()?;
+    let mut dropped = 0;
+    for mapping in found {
+        if tables.catalog().drop_mapping(&mapping.name, true)?.is_some() {
+            grid.destroy_map(&mapping.external_name);
+            dropped += 1;
+        }
+    }
+    Ok(dropped)
+}
+
+/// Takes all rows out of tables; returns how many there were.
+pub(crate) fn truncate(tables: &Tables, names: &[String], restart: bool) -> Result<u64, SqlError> {
+    let mapped: Vec<Arc<Mapping>> = names.iter().map(|name| table(tables, name)).collect::<Result<_, _>>()?;
+    let grid = tables.grid()?;
+    let mut rows = 0;
+    for mapping in mapped {
+        rows += grid.map(&mapping.external_name)?.clear(Caller::default())?;
+        if restart && let Some(facts) = &mapping.table {
+            facts.columns.iter().filter_map(|column| column.identity.as_ref()).for_each(|identity| identity.restart());
+        }
+    }
+    Ok(u64::try_from(rows).unwrap_or(u64::MAX))
+}
+
+/// The mapping of a table.
+///
+/// # Errors
+/// There is none, or it is no table.
+pub(crate) fn table(tables: &Tables, name: &str) -> Result<Arc<Mapping>, SqlError> {
+    match tables.catalog().mapping(name) {
+        Some(mapping) if mapping.table.is_some() => Ok(mapping),
+        Some(_) => Err(wrong_kind(name, "is a mapping of a map, not a table")),
+        None if tables.catalog().view(name).is_some() => Err(wrong_kind(name, "is a view, not a table")),
+        None => Err(tables.not_found(name)),
+    }
+}
+
+fn wrong_kind(name: &str, what: &str) -> SqlError {
+    SqlError::new(SqlErrorCode::ObjectNotFound, format!("{name:?} {what}")).with_sqlstate("42809")
+}
+
+/// Checks that tables, mappings or views are there.
+pub(crate) fn check_all(tables: &Tables, names: &[String]) -> Result<(), SqlError> {
+    names.iter().try_for_each(|name| match tables.catalog().view(name) {
+        Some(_) => Ok(()),
+        None => tables.find(name)?.map(|_| ()).ok_or_else(|| tables.not_found(name)),
+    })
+}

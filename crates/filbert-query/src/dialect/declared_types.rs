@@ -1,0 +1,245 @@
+//! The types of columns of tables, as PostgreSQL and CrateDB write them.
+
+use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, CharacterLength, DataType};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Token;
+use filbert_data::FieldType;
+use filbert_grid::query::Dialect;
+
+use super::json::word;
+use super::statements::{Refusal, refused_as};
+use super::tokens;
+use super::types::sql_type;
+use crate::catalog::{DeclaredType, ObjectPolicy};
+
+/// Types within each other.
+const DEPTH_MAX: usize = 16;
+
+/// A column that counts up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counting {
+    /// Whether statements may not give values of their own.
+    pub(crate) always: bool,
+    /// The first value.
+    pub(crate) start: i64,
+    /// From each value to the next.
+    pub(crate) step: i64,
+}
+
+/// The type of a column, and whether it counts up.
+pub(super) fn column_type(
+    parser: &mut Parser<'_>,
+    column: &str,
+    dialect: Dialect,
+) -> Result<(DeclaredType, Option<Counting>), Refusal> {
+    let serial = match &parser.peek_token_ref().token {
+        Token::Word(word) if word.quote_style.is_none() => match word.value.to_ascii_lowercase().as_str() {
+            "smallserial" | "serial2" => Some(FieldType::SmallInt),
+            "serial" | "serial4" => Some(FieldType::Integer),
+            "bigserial" | "serial8" => Some(FieldType::BigInt),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let Some(field_type) = serial {
+        parser.next_token();
+        return Ok((DeclaredType::Plain(field_type), Some(Counting { always: false, start: 1, step: 1 })));
+    }
+    Ok((declared_type(parser, column, dialect, 0)?, None))
+}
+
+/// `[(START [WITH] n INCREMENT [BY] n ..)]`, from behind `AS IDENTITY` on.
+pub(super) fn identity(parser: &mut Parser<'_>, always: bool) -> Result<Counting, Refusal> {
+    let mut counting = Counting { always, start: 1, step: 1 };
+    if !parser.consume_token(&Token::LParen) {
+        return Ok(counting);
+    }
+    sequence_options(parser, &mut counting)?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(counting)
+}
+
+/// The options of a sequence, in any order.
+pub(super) fn sequence_options(parser: &mut Parser<'_>, counting: &mut Counting) -> Result<(), Refusal> {
+    loop {
+        if word(parser, "START") {
+            word(parser, "WITH");
+            counting.start = whole(parser)?;
+        } else if word(parser, "INCREMENT") {
+            word(parser, "BY");
+            counting.step = whole(parser)?;
+        } else if word(parser, "MINVALUE") || word(parser, "MAXVALUE") || word(parser, "CACHE") {
+            whole(parser)?;
+        } else if word(parser, "NO") {
+            parser.next_token();
+        } else if !word(parser, "CYCLE") {
+            return Ok(());
+        }
+    }
+}
+
+fn whole(parser: &mut Parser<'_>) -> Result<i64, Refusal> {
+    let negative = parser.consume_token(&Token::Minus);
+    let number = i64::try_from(parser.parse_literal_uint()?).unwrap_or(i64::MAX);
+    Ok(if negative { -number } else { number })
+}
+
+/// A type.
+pub(super) fn declared_type(
+    parser: &mut Parser<'_>,
+    column: &str,
+    dialect: Dialect,
+    depth: usize,
+) -> Result<DeclaredType, Refusal> {
+    if depth > DEPTH_MAX {
+        return refused_as("54001", format!("the type of column {column:?} is nested more than {DEPTH_MAX} deep"));
+    }
+    let at = parser.peek_token();
+    let mut declared = match own(parser, column, dialect, depth)? {
+        Some(declared) => declared,
+        None => {
+            let data_type = parser.parse_data_type()?;
+            match standard(&data_type) {
+                Some(declared) => declared,
+                None => {
+                    let text = format!("there is no type {data_type}, of column {column:?},");
+                    return Err(Refusal::from(tokens::at(&text, at.span.start).with_sqlstate("42704")));
+                }
+            }
+        }
+    };
+    while parser.consume_token(&Token::LBracket) {
+        if parser.peek_token_ref().token != Token::RBracket {
+            parser.parse_literal_uint()?;
+        }
+        parser.expect_token(&Token::RBracket)?;
+        declared = DeclaredType::Array(Box::new(declared));
+    }
+    if parser.parse_keyword(Keyword::ARRAY) {
+        declared = DeclaredType::Array(Box::new(declared));
+    }
+    if matches!(&declared, DeclaredType::Array(item) if matches!(item.field_type(), FieldType::Array(_))) {
+        return refused_as("0A000", format!("arrays in arrays are not served, of column {column:?}: keep them as JSON"));
+    }
+    Ok(declared)
+}
+
+/// Types that the parser does not know or takes for something else.
+fn own(
+    parser: &mut Parser<'_>,
+    column: &str,
+    dialect: Dialect,
+    depth: usize,
+) -> Result<Option<DeclaredType>, Refusal> {
+    let Token::Word(name) = &parser.peek_token_ref().token else { return Ok(None) };
+    if name.quote_style.is_some() {
+        if name.value != "char" {
+            return Ok(None);
+        }
+        parser.next_token();
+        // One byte: a small number for CrateDB, a letter for PostgreSQL.
+        return Ok(Some(match dialect {
+            Dialect::Postgres => DeclaredType::Varchar(1),
+            _ => DeclaredType::Plain(FieldType::TinyInt),
+        }));
+    }
+    let plain = |field_type| Some(DeclaredType::Plain(field_type));
+    let found = match name.value.to_ascii_lowercase().as_str() {
+        "byte" => plain(FieldType::TinyInt),
+        "short" => plain(FieldType::SmallInt),
+        "long" => plain(FieldType::BigInt),
+        "string" => plain(FieldType::Varchar),
+        "name" if dialect == Dialect::Postgres => Some(DeclaredType::Varchar(63)),
+        "timestamptz" => plain(FieldType::TimestampTz),
+        "ip" | "inet" | "cidr" => Some(DeclaredType::Ip),
+        "geo_point" => Some(DeclaredType::GeoPoint),
+        "geo_shape" => Some(DeclaredType::GeoShape),
+        "jsonb" => Some(DeclaredType::Jsonb),
+        "object" => {
+            parser.next_token();
+            return object(parser, dialect, depth).map(Some);
+        }
+        "array" if parser.peek_nth_token_ref(1).token == Token::LParen => {
+            parser.next_token();
+            parser.next_token();
+            let item = declared_type(parser, column, dialect, depth + 1)?;
+            parser.expect_token(&Token::RParen)?;
+            return Ok(Some(DeclaredType::Array(Box::new(item))));
+        }
+        _ => None,
+    };
+    if found.is_some() {
+        parser.next_token();
+    }
+    Ok(found)
+}
+
+/// `[(STRICT | DYNAMIC | IGNORED)] [AS (name type, ..)]`.
+fn object(parser: &mut Parser<'_>, dialect: Dialect, depth: usize) -> Result<DeclaredType, Refusal> {
+    let mut policy = ObjectPolicy::default();
+    if parser.consume_token(&Token::LParen) {
+        policy = if word(parser, "STRICT") {
+            ObjectPolicy::Strict
+        } else if word(parser, "IGNORED") {
+            ObjectPolicy::Ignored
+        } else if word(parser, "DYNAMIC") {
+            ObjectPolicy::Dynamic
+        } else {
+            return Ok(parser.expected("STRICT, DYNAMIC or IGNORED", parser.peek_token())?);
+        };
+        parser.expect_token(&Token::RParen)?;
+    }
+    let mut members = Vec::new();
+    let has_members = parser.peek_keyword(Keyword::AS) && parser.peek_nth_token_ref(1).token == Token::LParen;
+    if has_members {
+        parser.next_token();
+        parser.next_token();
+        loop {
+            let name = parser.parse_identifier()?.value;
+            let declared = declared_type(parser, &name, dialect, depth + 1)?;
+            // What members must be is shown again, not checked.
+            while parser.parse_keyword(Keyword::NOT) || parser.parse_keyword(Keyword::NULL) {}
+            members.push((name, declared));
+            if !parser.consume_token(&Token::Comma) {
+                break;
+            }
+        }
+        parser.expect_token(&Token::RParen)?;
+    }
+    Ok(DeclaredType::Object(policy, members))
+}
+
+fn length(length: Option<&CharacterLength>) -> Option<u32> {
+    match length? {
+        CharacterLength::IntegerLength { length, .. } => u32::try_from(*length).ok(),
+        CharacterLength::Max => None,
+    }
+}
+
+fn standard(data_type: &DataType) -> Option<DeclaredType> {
+    Some(match data_type {
+        DataType::Varchar(given) | DataType::CharacterVarying(given) | DataType::CharVarying(given) => {
+            match length(given.as_ref()) {
+                Some(length) => DeclaredType::Varchar(length),
+                None => DeclaredType::Plain(FieldType::Varchar),
+            }
+        }
+        DataType::Char(given) | DataType::Character(given) => {
+            DeclaredType::Character(length(given.as_ref()).unwrap_or(1))
+        }
+        DataType::JSONB => DeclaredType::Jsonb,
+        DataType::Bytea | DataType::Bytes(_) => DeclaredType::Plain(FieldType::Binary),
+        DataType::Interval { .. } => DeclaredType::Plain(FieldType::Interval),
+        DataType::Float(digits) => match digits {
+            datafusion::sql::sqlparser::ast::ExactNumberInfo::Precision(..=24) => DeclaredType::Plain(FieldType::Real),
+            datafusion::sql::sqlparser::ast::ExactNumberInfo::None => DeclaredType::Plain(FieldType::Double),
+            _ => DeclaredType::Plain(FieldType::Double),
+        },
+        DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)) => DeclaredType::Array(Box::new(standard(item)?)),
+        other => match sql_type(other)? {
+            FieldType::Object => DeclaredType::Object(ObjectPolicy::default(), Vec::new()),
+            field_type => DeclaredType::Plain(field_type),
+        },
+    })
+}

@@ -1,0 +1,293 @@
+//! Expressions over one row: defaults, generated columns, checks, what `SET` sets and `RETURNING` tells. They are planned once, and run
+//! over the values of a row without a plan.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, SchemaRef};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, DataFusionError, ExprSchema, ScalarValue, TableReference};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{ColumnarValue, Expr as Logical};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias};
+use filbert_data::{FieldType, Value};
+use filbert_grid::query::SqlError;
+
+use crate::catalog::Mapping;
+use crate::dml::literals::{constant, parameter};
+use crate::error::{data_error, of_datafusion, parsing_error};
+use crate::scan::builder::{ColumnBuilder, batch};
+use crate::types::{field, field_type_of, field_type_of_arrow, value_of};
+
+/// What the row that could not be inserted is called.
+const EXCLUDED: &str = "excluded";
+/// What parameters are columns of.
+const PARAMETERS: &str = "$parameters";
+
+/// What an expression is computed of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Inputs<'r> {
+    /// The values of a row, one for each of the mapping's columns.
+    pub(crate) row: &'r [Value<'r>],
+    /// Those of the row that could not be inserted.
+    pub(crate) excluded: &'r [Value<'r>],
+    /// The statement's parameters.
+    pub(crate) parameters: &'r [Value<'r>],
+}
+
+/// Where a value is among the inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Row(usize),
+    Excluded(usize),
+    Parameter(usize),
+}
+
+impl<'r> Inputs<'r> {
+    /// A row alone.
+    pub(crate) fn row(row: &'r [Value<'r>]) -> Self {
+        Inputs { row, ..Inputs::default() }
+    }
+
+    fn get(&self, place: Place) -> Result<&'r Value<'r>, SqlError> {
+        match place {
+            Place::Row(index) => Ok(self.row.get(index).unwrap_or(&Value::Null)),
+            Place::Excluded(index) => Ok(self.excluded.get(index).unwrap_or(&Value::Null)),
+            Place::Parameter(index) => self
+                .parameters
+                .get(index)
+                .ok_or_else(|| data_error(format!("parameter {} has no value", index.saturating_add(1)))),
+        }
+    }
+}
+
+/// A value of a row that is made: what needs no computing is taken as it is.
+pub(crate) enum RowValue {
+    Constant(Value<'static>),
+    Taken(Taken),
+    Computed(RowExpression),
+}
+
+/// A value that is among the inputs.
+pub(crate) struct Taken {
+    place: Place,
+    field_type: FieldType,
+}
+
+impl RowValue {
+    /// The value for some inputs.
+    ///
+    /// # Errors
+    /// It cannot be computed.
+    pub(crate) fn evaluate<'r>(&'r self, inputs: &Inputs<'r>) -> Result<Value<'r>, SqlError> {
+        match self {
+            RowValue::Constant(value) => Ok(value.clone()),
+            RowValue::Taken(taken) => inputs.get(taken.place).cloned(),
+            RowValue::Computed(expression) => expression.evaluate(inputs),
+        }
+    }
+
+    /// The type of the values; a constant is a text.
+    pub(crate) fn output(&self) -> FieldType {
+        match self {
+            RowValue::Constant(_) => FieldType::Varchar,
+            RowValue::Taken(taken) => taken.field_type.clone(),
+            RowValue::Computed(expression) => expression.output.clone(),
+        }
+    }
+}
+
+/// An expression over the inputs.
+pub(crate) struct RowExpression {
+    physical: Arc<dyn PhysicalExpr>,
+    /// What it reads.
+    read: Vec<(Place, FieldType)>,
+    schema: SchemaRef,
+    output: FieldType,
+}
+
+/// What expressions may name.
+pub(crate) struct RowScope {
+    schema: DFSchema,
+    /// The columns of the row; those of the excluded one follow.
+    width: usize,
+}
+
+impl RowScope {
+    /// The columns of a mapping under a name, and with `excluded` once more under that name.
+    pub(crate) fn of(mapping: &Mapping, name: &str, excluded: bool) -> Result<RowScope, SqlError> {
+        let names = std::iter::once(name).chain(excluded.then_some(EXCLUDED));
+        let fields = names.flat_map(|name| {
+            let of = |column: &crate::catalog::MappingColumn| Arc::new(field(&column.name, &column.field_type, true));
+            mapping.columns.iter().map(move |column| (Some(TableReference::bare(name)), of(column)))
+        });
+        let schema = DFSchema::new_with_metadata(fields.collect(), Default::default());
+        Ok(RowScope { schema: schema.map_err(failed)?, width: mapping.columns.len() })
+    }
+
+    /// Plans a value.
+    ///
+    /// # Errors
+    /// It names what is not there, or cannot be planned.
+    pub(crate) fn value(&self, state: &SessionState, expr: &Expr) -> Result<RowValue, SqlError> {
+        if let Some(number) = parameter(expr) {
+            return Ok(RowValue::Taken(Taken { place: Place::Parameter(number), field_type: FieldType::Varchar }));
+        }
+        if let Some(value) = constant(expr) {
+            return Ok(RowValue::Constant(value));
+        }
+        let logical = self.logical(state, expr)?;
+        if let Logical::Column(column) = &logical {
+            let place = self.place(column)?;
+            let field_type = field_type_of(self.schema.field_from_column(column).map_err(failed)?);
+            return Ok(RowValue::Taken(Taken { place, field_type }));
+        }
+        self.physical(state, logical).map(RowValue::Computed)
+    }
+
+    /// Plans an expression, whatever it is.
+    ///
+    /// # Errors
+    /// As [`RowScope::value`].
+    pub(crate) fn expression(&self, state: &SessionState, expr: &Expr) -> Result<RowExpression, SqlError> {
+        let logical = self.logical(state, expr)?;
+        self.physical(state, logical)
+    }
+
+    fn logical(&self, state: &SessionState, expr: &Expr) -> Result<Logical, SqlError> {
+        let expr = ExprWithAlias { expr: expr.clone(), alias: None };
+        // Where the row and the excluded one have the same columns, a name alone is the row's.
+        let expr = match self.schema.fields().len() > self.width {
+            false => state.create_logical_expr_from_sql_expr(expr, &self.schema),
+            true => {
+                let own = self.schema.iter().take(self.width).map(|(name, field)| (name.cloned(), Arc::clone(field)));
+                let own = DFSchema::new_with_metadata(own.collect(), Default::default()).map_err(failed)?;
+                let qualified = qualify(expr, &own);
+                state.create_logical_expr_from_sql_expr(qualified, &self.schema)
+            }
+        };
+        let logical = expr.map_err(failed)?;
+        if has_subquery(&logical) {
+            return Err(parsing_error("a query within is not served here").with_sqlstate("0A000"));
+        }
+        Ok(logical.infer_placeholder_types(&self.schema).map_err(failed)?.0)
+    }
+
+    fn place(&self, column: &Column) -> Result<Place, SqlError> {
+        let index = self.schema.index_of_column(column).map_err(failed)?;
+        Ok(match index.checked_sub(self.width) {
+            None => Place::Row(index),
+            Some(index) => Place::Excluded(index),
+        })
+    }
+
+    fn physical(&self, state: &SessionState, logical: Logical) -> Result<RowExpression, SqlError> {
+        let mut parameters: Vec<(usize, DataType)> = Vec::new();
+        let logical = logical.transform(|expr| as_column(expr, &mut parameters)).map_err(failed)?.data;
+        // Only what is read is made arrays.
+        let mut read = Vec::new();
+        let mut fields = Vec::new();
+        for column in logical.column_refs() {
+            if let Some((number, data_type)) = parameter_of(column, &parameters) {
+                read.push((Place::Parameter(number), field_type_of_arrow(data_type)));
+                fields.push((column.relation.clone(), Arc::new(Field::new(&column.name, data_type.clone(), true))));
+            } else {
+                let field = self.schema.field_from_column(column).map_err(failed)?;
+                let index = self.schema.index_of_column(column).map_err(failed)?;
+                read.push((self.place(column)?, field_type_of(field)));
+                let (qualifier, field) = self.schema.qualified_field(index);
+                fields.push((qualifier.cloned(), Arc::clone(field)));
+            }
+        }
+        let schema = DFSchema::new_with_metadata(fields, Default::default()).map_err(failed)?;
+        let physical = state.create_physical_expr(logical, &schema).map_err(failed)?;
+        let arrow: SchemaRef = schema.inner().clone();
+        let output = field_type_of(physical.return_field(&arrow).map_err(failed)?.as_ref());
+        Ok(RowExpression { physical, read, schema: arrow, output })
+    }
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "it is passed to map_err")]
+fn failed(error: DataFusionError) -> SqlError {
+    let is_unknown = matches!(error.find_root(), DataFusionError::SchemaError(..));
+    let error = of_datafusion(&error);
+    if is_unknown { error.with_sqlstate("42703") } else { error }
+}
+
+/// Names alone as names of the row's columns.
+fn qualify(expr: ExprWithAlias, own: &DFSchema) -> ExprWithAlias {
+    use datafusion::sql::sqlparser::ast::{Ident, VisitMut, VisitorMut};
+    use std::ops::ControlFlow;
+    struct Qualify<'s>(&'s DFSchema);
+    impl VisitorMut for Qualify<'_> {
+        type Break = ();
+
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if let Expr::Identifier(name) = expr
+                && let Ok((Some(TableReference::Bare { table }), _)) =
+                    self.0.qualified_field_with_unqualified_name(&name.value)
+            {
+                *expr = Expr::CompoundIdentifier(vec![Ident::with_quote('"', table.as_ref()), name.clone()]);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut expr = expr;
+    let _ = VisitMut::visit(&mut expr.expr, &mut Qualify(own));
+    expr
+}
+
+/// A parameter as a column of its own.
+fn as_column(expr: Logical, parameters: &mut Vec<(usize, DataType)>) -> Result<Transformed<Logical>, DataFusionError> {
+    let Logical::Placeholder(placeholder) = &expr else { return Ok(Transformed::no(expr)) };
+    let number = placeholder.id.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
+    let Some(number) = number.and_then(|number| number.checked_sub(1)) else { return Ok(Transformed::no(expr)) };
+    let data_type = placeholder.field.as_ref().map_or(DataType::Utf8View, |field| field.data_type().clone());
+    if !parameters.iter().any(|(known, _)| *known == number) {
+        parameters.push((number, data_type));
+    }
+    let name = placeholder.id.clone();
+    Ok(Transformed::yes(Logical::Column(Column::new(Some(TableReference::bare(PARAMETERS)), name))))
+}
+
+fn parameter_of<'p>(column: &Column, parameters: &'p [(usize, DataType)]) -> Option<(usize, &'p DataType)> {
+    if column.relation.as_ref().is_none_or(|relation| relation.table() != PARAMETERS) {
+        return None;
+    }
+    let number = column.name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
+    parameters.iter().find(|(known, _)| *known == number).map(|(number, data_type)| (*number, data_type))
+}
+
+fn has_subquery(expr: &Logical) -> bool {
+    let is_one =
+        |expr: &Logical| Ok(matches!(expr, Logical::ScalarSubquery(_) | Logical::InSubquery(_) | Logical::Exists(_)));
+    expr.exists(is_one).unwrap_or(true)
+}
+
+impl RowExpression {
+    /// Its value for some inputs.
+    ///
+    /// # Errors
+    /// It cannot be computed for these values.
+    pub(crate) fn evaluate(&self, inputs: &Inputs<'_>) -> Result<Value<'static>, SqlError> {
+        let mut arrays = Vec::with_capacity(self.read.len());
+        for (place, field_type) in &self.read {
+            let mut builder = ColumnBuilder::new(field_type);
+            let value = inputs.get(*place)?.clone();
+            let value = match place {
+                Place::Parameter(_) if !value.is_null() => {
+                    value.convert(field_type).map_err(|error| super::rows::conversion(&error))?
+                }
+                _ => value,
+            };
+            builder.append(value).map_err(|error| data_error(error.to_string()))?;
+            arrays.push(builder.finish());
+        }
+        let rows = batch(&self.schema, arrays, 1).map_err(failed)?;
+        let scalar = match self.physical.evaluate(&rows).map_err(failed)? {
+            ColumnarValue::Scalar(scalar) => scalar,
+            ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0).map_err(failed)?,
+        };
+        Ok(value_of(&scalar, &self.output))
+    }
+}

@@ -1,0 +1,116 @@
+//! `INSERT` and `SINK` of rows that a query gives.
+
+use std::collections::HashSet;
+
+use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value as SqlValue};
+use filbert_data::Value;
+use filbert_grid::query::SqlError;
+use futures::StreamExt;
+
+use crate::dialect::Insert;
+use crate::dml::inserter::{Inserter, Written};
+use crate::dml::targets::{fit_targets, target_columns};
+use crate::dml::{Changed, Dml, Rows, literals, select};
+use crate::error::{of_datafusion, parsing_error};
+use crate::plan::columns::name_columns;
+use crate::plan::planner::expand_views;
+
+impl Dml<'_> {
+    /// Runs an INSERT or SINK.
+    pub(crate) async fn insert(&self, insert: &Insert, parameters: &[Value<'_>]) -> Result<Changed, SqlError> {
+        let mapped = self.mapped(&insert.table)?;
+        let mapping = mapped.mapping.clone();
+        let state = self.sessions.planning(self.dialect);
+        let inserter = Inserter::new(self.tables, state, insert, mapped)?;
+        let mut changed = self.begin(&mapping, insert.alias.as_deref(), &insert.table, insert.returning.as_deref())?;
+        let mut targets = target_columns(&mapping, &insert.columns)?;
+        let Some(source) = &insert.source else {
+            let mut row = vec![Value::Null; mapping.columns.len()];
+            let given = vec![false; row.len()];
+            inserter.maker().complete(&mut row, &given)?;
+            let written = self.write(&inserter, &row, parameters).await?;
+            changed.add(&written, &row, parameters)?;
+            return changed.end();
+        };
+        let mut query = (**source).clone();
+        let defaults = take_defaults(&mut query);
+        expand_views(self.tables, &mut query)?;
+        name_columns(&mut query, &|name| self.tables.visible_columns(name));
+        let reads_target = select::reads(&query, &insert.table);
+        let mut stream = self.stream(query, parameters).await?;
+        let width = stream.schema().fields().len();
+        fit_targets(&mapping, &insert.columns, &mut targets, width);
+        if width != targets.len() {
+            return Err(parsing_error(format!(
+                "{} columns of {:?} are to be written and the source has {width}, expected as many",
+                targets.len(),
+                insert.table
+            )));
+        }
+        let is_given = |number: usize| (0..width).map(move |source| (number, source));
+        // A source that reads what is written must not meet its own rows.
+        let mut read = Vec::new();
+        while reads_target && let Some(batch) = stream.next().await {
+            read.push(batch);
+        }
+        let mut batches = futures::stream::iter(read).chain(stream);
+        let mut number = 0;
+        while let Some(batch) = batches.next().await {
+            let batch = batch.map_err(|error| of_datafusion(&error))?;
+            let rows = Rows::of(&batch);
+            for at in 0..batch.num_rows() {
+                let mut row = vec![Value::Null; mapping.columns.len()];
+                let mut given = vec![false; row.len()];
+                for ((number, source), &target) in is_given(number).zip(&targets) {
+                    if defaults.contains(&(number, source)) {
+                        continue;
+                    }
+                    if number == 0 {
+                        inserter.maker().check_target(target)?;
+                    }
+                    if let (Some(place), Some(given)) = (row.get_mut(target), given.get_mut(target)) {
+                        *place = inserter.maker().convert(target, rows.get(source, at)?)?;
+                        *given = true;
+                    }
+                }
+                inserter.maker().complete(&mut row, &given)?;
+                let written = self.write(&inserter, &row, parameters).await?;
+                changed.add(&written, &row, parameters)?;
+                number += 1;
+            }
+        }
+        changed.end()
+    }
+
+    /// Writes a row, when its key is free.
+    async fn write(
+        &self,
+        inserter: &Inserter,
+        row: &[Value<'_>],
+        parameters: &[Value<'_>],
+    ) -> Result<Written, SqlError> {
+        loop {
+            if let Some(written) = inserter.write(row, parameters)? {
+                return Ok(written);
+            }
+            let (key, _) = inserter.maker().entry(row)?;
+            self.changes(inserter.table()).until_free(&key).await?;
+        }
+    }
+}
+
+/// Takes the words `DEFAULT` out of a list of rows: the row and the place in it of each.
+fn take_defaults(query: &mut Query) -> HashSet<(usize, usize)> {
+    let mut defaults = HashSet::new();
+    if let SetExpr::Values(values) = &mut *query.body {
+        for (row, values) in values.rows.iter_mut().enumerate() {
+            for (place, expr) in values.iter_mut().enumerate() {
+                if literals::is_default(expr) {
+                    defaults.insert((row, place));
+                    *expr = Expr::value(SqlValue::Null);
+                }
+            }
+        }
+    }
+    defaults
+}

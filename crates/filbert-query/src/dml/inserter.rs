@@ -1,0 +1,245 @@
+//! Writing one new row, and what is done if its key is there: an error, nothing, or an update of the row that is there.
+
+use std::sync::Arc;
+
+use datafusion::execution::session_state::SessionState;
+use filbert_data::{Blob, Value};
+use filbert_grid::query::{SqlError, SqlErrorCode};
+use filbert_grid::{Caller, Change, Expiry, PutMode, Refused};
+
+use crate::catalog::Mapping;
+use crate::dialect::{ConflictTarget, Insert, OnConflict, schema_of};
+use crate::dml::apply::{Outcome, outcome};
+use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
+use crate::dml::rows::RowMaker;
+use crate::dml::stored::StoredRows;
+use crate::dml::targets::assigned_columns;
+use crate::error::parsing_error;
+use crate::scan::table::MapTable;
+use crate::tables::{Mapped, Tables};
+
+/// How often a row is looked at again that others change meanwhile.
+const ROUNDS_MAX: usize = 100;
+
+/// Writes new rows of a table or a mapping.
+pub(crate) struct Inserter {
+    maker: RowMaker,
+    table: Arc<MapTable>,
+    on_key: OnKey,
+}
+
+/// What is done with a row whose key is there.
+enum OnKey {
+    Fail,
+    Overwrite,
+    Nothing,
+    Update(Box<UpdateThere>),
+}
+
+/// `DO UPDATE`.
+struct UpdateThere {
+    stored: StoredRows,
+    sets: Vec<(usize, RowValue)>,
+    condition: Option<RowExpression>,
+}
+
+/// What became of a row.
+#[derive(Debug)]
+pub(crate) enum Written {
+    /// It was added.
+    Added,
+    /// The row that was there became this.
+    Updated(Vec<Value<'static>>),
+    /// Nothing was changed.
+    Nothing,
+}
+
+impl Written {
+    /// The number of rows that were changed.
+    pub(crate) fn count(&self) -> u64 {
+        u64::from(!matches!(self, Written::Nothing))
+    }
+}
+
+impl Inserter {
+    /// Writes rows as a statement says.
+    ///
+    /// # Errors
+    /// What it says of conflicts cannot be planned, or is of no key.
+    pub(crate) fn new(tables: &Tables, state: &SessionState, insert: &Insert, mapped: Mapped) -> Result<Self, SqlError> {
+        let Mapped { mapping, table } = mapped;
+        let grid = tables.grid()?;
+        let maker = RowMaker::new(&mapping, grid.schemas(), state, tables.catalog().row_ids())?;
+        let on_key = match &insert.on_conflict {
+            None if insert.sink => OnKey::Overwrite,
+            None => OnKey::Fail,
+            Some(on_conflict) => {
+                check_target(&mapping, &on_conflict.target)?;
+                let name = insert.alias.as_deref().unwrap_or_else(|| schema_of(&insert.table).1);
+                on_key(&mapping, &table, name, on_conflict, state, &maker)?
+            }
+        };
+        Ok(Inserter { maker, table, on_key })
+    }
+
+    /// How rows are made.
+    pub(crate) fn maker(&self) -> &RowMaker {
+        &self.maker
+    }
+
+    /// The table that is written.
+    pub(crate) fn table(&self) -> &Arc<MapTable> {
+        &self.table
+    }
+
+    /// Whether a key that is there is an error.
+    pub(crate) fn fails_on_key(&self) -> bool {
+        matches!(self.on_key, OnKey::Fail)
+    }
+
+    /// Whether rows that are there are overwritten as a whole.
+    pub(crate) fn overwrites(&self) -> bool {
+        matches!(self.on_key, OnKey::Overwrite)
+    }
+
+    /// Whether a row that is there stays or is overwritten as a whole, so that a row need not be known to write its entry.
+    pub(crate) fn writes_entries(&self) -> bool {
+        !matches!(self.on_key, OnKey::Update(_))
+    }
+
+    /// Writes a row that is whole; `None` if its key is locked by someone: nothing has been changed then.
+    ///
+    /// # Errors
+    /// The key is there and that is an error, or the row that is there cannot be updated.
+    pub(crate) fn write(&self, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<Option<Written>, SqlError> {
+        let (key, value) = self.maker.entry(row)?;
+        let OnKey::Update(update) = &self.on_key else { return self.write_entry(&key, &value) };
+        let map = self.table.map();
+        for _ in 0..ROUNDS_MAX {
+            let partition = map.partition_of(&key);
+            let old = map.entry_view(partition, &key, |view| view.map(|view| Blob::from(view.value)));
+            let Some(old) = old else {
+                match self.put(&key, &value, PutMode::IfAbsent)? {
+                    Some(Outcome::Made) => return Ok(Some(Written::Added)),
+                    Some(Outcome::Differs) => continue,
+                    None => return Ok(None),
+                }
+            };
+            let Some(new) = self.updated(update, &key, &old, row, parameters)? else { return Ok(Some(Written::Nothing)) };
+            let replacement = self.maker.writer().value(&new)?;
+            match self.change(Change::ReplaceIfSame { key: &key, expected: &old, value: &replacement })? {
+                Some(Outcome::Made) => return Ok(Some(Written::Updated(new))),
+                Some(Outcome::Differs) => {}
+                None => return Ok(None),
+            }
+        }
+        let text = format!("the row was changed by others {ROUNDS_MAX} times while the statement ran");
+        Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001"))
+    }
+
+    /// Writes an entry where its row need not be known: see [`Inserter::writes_entries`].
+    ///
+    /// # Errors
+    /// As [`Inserter::write`].
+    pub(crate) fn write_entry(&self, key: &Blob, value: &Blob) -> Result<Option<Written>, SqlError> {
+        let mode = if matches!(self.on_key, OnKey::Overwrite) { PutMode::Set } else { PutMode::IfAbsent };
+        Ok(match self.put(key, value, mode)? {
+            None => None,
+            Some(Outcome::Made) => Some(Written::Added),
+            Some(Outcome::Differs) if self.fails_on_key() => return Err(self.maker.duplicate(key)),
+            Some(Outcome::Differs) => Some(Written::Nothing),
+        })
+    }
+
+    /// What the row that is there becomes; `None` if it is not to be updated.
+    fn updated(
+        &self,
+        update: &UpdateThere,
+        key: &[u8],
+        old: &[u8],
+        excluded: &[Value<'_>],
+        parameters: &[Value<'_>],
+    ) -> Result<Option<Vec<Value<'static>>>, SqlError> {
+        let row = update.stored.read(self.maker.writer(), key, old)?;
+        let inputs = Inputs { row: &row, excluded, parameters };
+        if let Some(condition) = &update.condition
+            && condition.evaluate(&inputs)? != Value::Boolean(true)
+        {
+            return Ok(None);
+        }
+        let mut new = row.clone();
+        for (column, value) in &update.sets {
+            let value = self.maker.convert(*column, value.evaluate(&inputs)?)?.into_owned();
+            if let Some(place) = new.get_mut(*column) {
+                *place = value;
+            }
+        }
+        self.maker.check(&mut new)?;
+        Ok(Some(new))
+    }
+
+    fn put(&self, key: &[u8], value: &[u8], mode: PutMode) -> Result<Option<Outcome>, SqlError> {
+        self.change(Change::Put { key, value, expiry: Expiry::DEFAULT, mode })
+    }
+
+    /// Makes a change; `None` if its key is locked.
+    fn change(&self, change: Change<'_>) -> Result<Option<Outcome>, SqlError> {
+        let map = self.table.map();
+        let partition = map.partition_of(change.key().unwrap_or_default());
+        match map.change(partition, Caller::default(), change, |reply| outcome(&reply)) {
+            Ok(outcome) => Ok(Some(outcome)),
+            Err(Refused::Locked { .. }) => Ok(None),
+            Err(Refused::Error(error)) => Err(error.into()),
+        }
+    }
+}
+
+/// Fails unless an `ON CONFLICT` is about the key.
+fn check_target(mapping: &Mapping, target: &ConflictTarget) -> Result<(), SqlError> {
+    let facts = mapping.table.as_ref();
+    let is_key = match (target, facts) {
+        (ConflictTarget::Any, _) => true,
+        (ConflictTarget::Columns(columns), Some(facts)) => {
+            columns.len() == facts.primary_key.len() && columns.iter().all(|column| facts.primary_key.contains(column))
+        }
+        (ConflictTarget::Constraint(name), Some(facts)) => {
+            !facts.primary_key.is_empty() && facts.primary_key_name == *name
+        }
+        (ConflictTarget::Columns(columns), None) => columns.iter().all(|name| {
+            let column = mapping.columns.iter().find(|column| column.name == *name);
+            column.is_some_and(|column| column.path.side == filbert_data::Side::Key)
+        }),
+        (ConflictTarget::Constraint(_), None) => false,
+    };
+    if is_key {
+        return Ok(());
+    }
+    let expected = facts.map(|facts| facts.primary_key.join(", ")).unwrap_or_default();
+    let text = format!(
+        "there is no unique constraint of {:?} matching the ON CONFLICT specification, expected its primary key ({expected})",
+        mapping.name
+    );
+    Err(parsing_error(text).with_sqlstate("42P10"))
+}
+
+fn on_key(
+    mapping: &Mapping,
+    table: &MapTable,
+    name: &str,
+    on_conflict: &OnConflict,
+    state: &SessionState,
+    maker: &RowMaker,
+) -> Result<OnKey, SqlError> {
+    let Some(assignments) = &on_conflict.update else { return Ok(OnKey::Nothing) };
+    let scope = RowScope::of(mapping, name, true)?;
+    let mut sets = Vec::with_capacity(assignments.len());
+    for (column, expr) in assigned_columns(mapping, assignments, false)? {
+        sets.push((column, maker.assigned(column, expr, &scope, state)?));
+    }
+    let condition = match &on_conflict.selection {
+        Some(condition) => Some(scope.expression(state, condition)?),
+        None => None,
+    };
+    let stored = StoredRows::of(mapping, table.formats());
+    Ok(OnKey::Update(Box::new(UpdateThere { stored, sets, condition })))
+}

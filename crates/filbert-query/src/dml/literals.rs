@@ -1,0 +1,54 @@
+//! Constants of statements.
+
+use bigdecimal::BigDecimal;
+use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, Value as SqlValue};
+use filbert_data::Value;
+
+/// The value of a literal; `None` if it is none.
+pub(crate) fn constant(expr: &Expr) -> Option<Value<'static>> {
+    match expr {
+        Expr::Nested(inner) => constant(inner),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match constant(expr)? {
+            Value::Int64(number) => Some(Value::Int64(number.checked_neg()?)),
+            Value::Decimal(number) => Some(Value::Decimal(-number)),
+            Value::Float64(number) => Some(Value::Float64(-number)),
+            _ => None,
+        },
+        Expr::Value(value) => match &value.value {
+            SqlValue::Number(text, _) => number(text),
+            SqlValue::SingleQuotedString(text) => Some(Value::Text(text.clone().into())),
+            SqlValue::Boolean(value) => Some(Value::Boolean(*value)),
+            SqlValue::Null => Some(Value::Null),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether it is the word `DEFAULT`.
+pub(crate) fn is_default(expr: &Expr) -> bool {
+    matches!(expr, Expr::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
+}
+
+/// The number of a parameter, from 0; `None` if it is none.
+pub(crate) fn parameter(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Nested(inner) => parameter(inner),
+        Expr::Value(value) => match &value.value {
+            SqlValue::Placeholder(name) => name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A number as statements write it: whole, decimal, or with an exponent a double.
+fn number(text: &str) -> Option<Value<'static>> {
+    if text.contains(['e', 'E']) {
+        return text.parse().ok().map(Value::Float64);
+    }
+    if let Ok(whole) = text.parse::<i64>() {
+        return Some(Value::Int64(whole));
+    }
+    text.parse::<BigDecimal>().ok().map(Value::Decimal)
+}

@@ -1,0 +1,120 @@
+//! `RETURNING`: what is told of each row that a statement changed.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
+use datafusion::execution::session_state::SessionState;
+use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SelectItemQualifiedWildcardKind};
+use filbert_data::{FieldType, Value};
+use filbert_grid::query::{ColumnMeta, SqlError};
+
+use crate::catalog::Mapping;
+use crate::dml::expressions::{Inputs, RowScope, RowValue};
+use crate::error::{data_error, of_datafusion, parsing_error};
+use crate::scan::builder::{ColumnBuilder, batch};
+use crate::types::field;
+
+/// What is told of each row.
+pub(crate) struct Returning {
+    columns: Arc<[ColumnMeta]>,
+    values: Vec<RowValue>,
+}
+
+/// The rows that are told.
+pub(crate) struct Told {
+    builders: Vec<ColumnBuilder>,
+    rows: usize,
+}
+
+impl Returning {
+    /// What a statement's items tell of the rows of a mapping, which goes by `name` in them.
+    ///
+    /// # Errors
+    /// An item names what is not there, or has a query within.
+    pub(crate) fn of(
+        state: &SessionState,
+        mapping: &Mapping,
+        name: &str,
+        items: &[SelectItem],
+    ) -> Result<Returning, SqlError> {
+        let scope = RowScope::of(mapping, name, false)?;
+        let (mut columns, mut values) = (Vec::new(), Vec::new());
+        let mut tell = |name: &str, expr: &Expr| -> Result<(), SqlError> {
+            let value = scope.value(state, expr)?;
+            columns.push(ColumnMeta { name: name.to_owned(), field_type: value.output(), nullable: true });
+            values.push(value);
+            Ok(())
+        };
+        for item in items {
+            match item {
+                SelectItem::UnnamedExpr(expr) => tell(name_of(expr), expr)?,
+                SelectItem::ExprWithAlias { expr, alias } => tell(&alias.value, expr)?,
+                SelectItem::Wildcard(_)
+                | SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(_), _) => {
+                    for column in mapping.columns.iter().filter(|column| !column.hidden) {
+                        tell(&column.name, &Expr::Identifier(Ident::with_quote('"', &column.name)))?;
+                    }
+                }
+                other => return Err(parsing_error(format!("RETURNING {other} is not served")).with_sqlstate("0A000")),
+            }
+        }
+        Ok(Returning { columns: columns.into(), values })
+    }
+
+    /// The columns that are told.
+    pub(crate) fn columns(&self) -> &Arc<[ColumnMeta]> {
+        &self.columns
+    }
+
+    /// No rows yet.
+    pub(crate) fn begin(&self) -> Told {
+        Told { builders: self.columns.iter().map(|column| ColumnBuilder::new(&column.field_type)).collect(), rows: 0 }
+    }
+
+    /// Tells of a row.
+    ///
+    /// # Errors
+    /// A value cannot be computed.
+    pub(crate) fn tell(&self, told: &mut Told, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<(), SqlError> {
+        let inputs = Inputs { row, excluded: &[], parameters };
+        for ((value, builder), column) in self.values.iter().zip(&mut told.builders).zip(self.columns.iter()) {
+            let value = value.evaluate(&inputs)?;
+            let value = match (&column.field_type, value) {
+                // A parameter or a constant of any type is told as text.
+                (_, Value::Null) => Value::Null,
+                (FieldType::Varchar, value) => {
+                    value.convert(&FieldType::Varchar).map_err(|error| data_error(error.to_string()))?
+                }
+                (_, value) => value,
+            };
+            builder.append(value).map_err(|error| data_error(error.to_string()))?;
+        }
+        told.rows += 1;
+        Ok(())
+    }
+
+    /// All rows that were told.
+    ///
+    /// # Errors
+    /// They do not make columns.
+    pub(crate) fn end(&self, mut told: Told) -> Result<RecordBatch, SqlError> {
+        let fields = self.columns.iter().map(|column| field(&column.name, &column.field_type, true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let arrays = told.builders.iter_mut().map(ColumnBuilder::finish).collect();
+        batch(&schema, arrays, told.rows).map_err(|error| of_datafusion(&error))
+    }
+}
+
+/// The name of an expression's column, as PostgreSQL gives it.
+fn name_of(expr: &Expr) -> &str {
+    match expr {
+        Expr::Identifier(name) => &name.value,
+        Expr::CompoundIdentifier(names) => names.last().map_or("?column?", |name| name.value.as_str()),
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => name_of(inner),
+        Expr::Function(function) => {
+            function.name.0.last().and_then(|part| part.as_ident()).map_or("?column?", |name| name.value.as_str())
+        }
+        _ => "?column?",
+    }
+}

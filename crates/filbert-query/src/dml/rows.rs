@@ -1,0 +1,287 @@
+//! Rows on their way into a map: values are converted, defaults filled in, constraints checked, then written as an entry.
+//!
+//! ```text
+//!  given values ─ convert ─► row ─ complete: row id, defaults, generated columns, NOT NULL, CHECK ─► EntryWriter ─► key, value
+//! ```
+
+use std::sync::Arc;
+
+use chrono::Utc;
+use datafusion::execution::session_state::SessionState;
+use datafusion::sql::sqlparser::ast::{Expr, FunctionArguments};
+use filbert_data::{Blob, DataError, FieldReader, FieldType, Formats, Value};
+use filbert_grid::Schemas;
+use filbert_grid::query::SqlError;
+use uuid::Uuid;
+
+use crate::catalog::{DeclaredType, Mapping, ROW_ID, RowIds, Sequence};
+use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
+use crate::dml::literals::{constant, is_default};
+use crate::dml::writer::EntryWriter;
+use crate::error::data_error;
+
+/// Makes entries of rows.
+pub(crate) struct RowMaker {
+    mapping: Arc<Mapping>,
+    writer: EntryWriter,
+    /// For tables: one for each column.
+    rules: Vec<ColumnRule>,
+    generated: Vec<(usize, RowExpression)>,
+    checks: Vec<(String, RowExpression)>,
+    row_ids: Arc<RowIds>,
+    schemas: Arc<Schemas>,
+}
+
+/// What a column of a table asks of its values.
+struct ColumnRule {
+    not_null: bool,
+    /// What values have to be beyond being of the kept type, if anything.
+    declared: Option<DeclaredType>,
+    default: DefaultValue,
+    is_generated: bool,
+    /// Whether statements may not give values of their own.
+    counts_always: bool,
+}
+
+/// What a column is where nothing is given.
+enum DefaultValue {
+    Constant(Value<'static>),
+    /// The next of a counter.
+    Next(Arc<Sequence>),
+    /// The number of a row without a primary key.
+    RowId,
+    Now,
+    Today,
+    RandomUuid,
+    Computed(RowExpression),
+}
+
+impl RowMaker {
+    /// Makes entries of a mapping's rows; the schemas of its Compact classes are announced.
+    ///
+    /// # Errors
+    /// An expression that was declared cannot be planned, or a format cannot be written.
+    pub(crate) fn new(
+        mapping: &Arc<Mapping>,
+        schemas: &Arc<Schemas>,
+        state: &SessionState,
+        row_ids: &Arc<RowIds>,
+    ) -> Result<RowMaker, SqlError> {
+        let writer = EntryWriter::new(mapping, schemas)?;
+        let (mut rules, mut generated, mut checks) = (Vec::new(), Vec::new(), Vec::new());
+        if let Some(facts) = &mapping.table {
+            let scope = RowScope::of(mapping, crate::dialect::schema_of(&mapping.name).1, false)?;
+            for (index, (column, facts)) in mapping.columns.iter().zip(&facts.columns).enumerate() {
+                if let Some(expression) = &facts.generated {
+                    generated.push((index, scope.expression(state, &expression.expr)?));
+                }
+                let default = match (&facts.identity, &facts.default) {
+                    (Some(identity), _) => DefaultValue::Next(identity.sequence.clone()),
+                    (None, Some(expression)) => default_of(&expression.expr, &column.field_type, &scope, state)?,
+                    (None, None) if column.hidden && column.name == ROW_ID => DefaultValue::RowId,
+                    (None, None) => DefaultValue::Constant(Value::Null),
+                };
+                rules.push(ColumnRule {
+                    not_null: facts.not_null,
+                    declared: (!facts.declared.is_free()).then(|| facts.declared.clone()),
+                    default,
+                    is_generated: facts.generated.is_some(),
+                    counts_always: facts.identity.as_ref().is_some_and(|identity| identity.always),
+                });
+            }
+            for check in &facts.checks {
+                checks.push((check.name.clone(), scope.expression(state, &check.condition.expr)?));
+            }
+        }
+        Ok(RowMaker { mapping: mapping.clone(), writer, rules, generated, checks, row_ids: row_ids.clone(), schemas: schemas.clone() })
+    }
+
+    /// The mapping of the rows.
+    pub(crate) fn mapping(&self) -> &Arc<Mapping> {
+        &self.mapping
+    }
+
+    /// The writer of entries.
+    pub(crate) fn writer(&self) -> &EntryWriter {
+        &self.writer
+    }
+
+    /// Fails if statements may not give values to this column.
+    pub(crate) fn check_target(&self, column: usize) -> Result<(), SqlError> {
+        let Some(rule) = self.rules.get(column) else { return Ok(()) };
+        let name = self.column_name(column);
+        if rule.is_generated {
+            let text = format!("column {name:?} is generated: a value cannot be given to it, but DEFAULT can");
+            return Err(data_error(text).with_sqlstate("428C9"));
+        }
+        if rule.counts_always {
+            let text = format!("column {name:?} is GENERATED ALWAYS AS IDENTITY: a value cannot be given to it");
+            return Err(data_error(text).with_sqlstate("428C9"));
+        }
+        Ok(())
+    }
+
+    /// What a column is set to; `DEFAULT` where that can be told beforehand.
+    pub(crate) fn assigned(
+        &self,
+        column: usize,
+        expr: &Expr,
+        scope: &RowScope,
+        state: &SessionState,
+    ) -> Result<RowValue, SqlError> {
+        if is_default(expr) {
+            return Ok(RowValue::Constant(self.default_value(column)?));
+        }
+        self.check_target(column)?;
+        scope.value(state, expr)
+    }
+
+    /// Takes a value as its column has it.
+    #[inline]
+    pub(crate) fn convert<'v>(&self, column: usize, value: Value<'v>) -> Result<Value<'v>, SqlError> {
+        let value = self.writer.convert(column, value)?;
+        match self.rules.get(column) {
+            Some(ColumnRule { declared: Some(declared), .. }) => declared.fit(self.column_name(column), value),
+            _ => Ok(value),
+        }
+    }
+
+    /// What a column is where nothing is given.
+    pub(crate) fn default_value(&self, column: usize) -> Result<Value<'static>, SqlError> {
+        let Some(rule) = self.rules.get(column) else { return Ok(Value::Null) };
+        let value = match &rule.default {
+            DefaultValue::Constant(value) => return Ok(value.clone()),
+            DefaultValue::Next(sequence) => Value::Int64(sequence.next()),
+            DefaultValue::RowId => return Ok(Value::Int64(self.row_ids.next())),
+            DefaultValue::Now => Value::TimestampTz(Utc::now().fixed_offset()),
+            DefaultValue::Today => Value::Date(Utc::now().date_naive()),
+            DefaultValue::RandomUuid => Value::Uuid(Uuid::new_v4()),
+            DefaultValue::Computed(expression) => expression.evaluate(&Inputs::default())?,
+        };
+        self.convert(column, value)
+    }
+
+    /// Fills in what is not given, for a new row: `given` says which columns are.
+    pub(crate) fn complete(&self, row: &mut [Value<'_>], given: &[bool]) -> Result<(), SqlError> {
+        for (index, given) in given.iter().enumerate() {
+            if !given && let Some(place) = row.get_mut(index) {
+                *place = self.default_value(index)?;
+            }
+        }
+        self.check(row)
+    }
+
+    /// Computes generated columns and checks constraints, for a row that is whole.
+    pub(crate) fn check(&self, row: &mut [Value<'_>]) -> Result<(), SqlError> {
+        for (index, expression) in &self.generated {
+            let value = self.convert(*index, expression.evaluate(&Inputs::row(row))?)?;
+            if let Some(place) = row.get_mut(*index) {
+                *place = value;
+            }
+        }
+        for (index, rule) in self.rules.iter().enumerate() {
+            if rule.not_null && row.get(index).is_none_or(Value::is_null) {
+                let text = format!(
+                    "null value in column {:?} of relation {:?} violates not-null constraint",
+                    self.column_name(index),
+                    self.mapping.name
+                );
+                return Err(data_error(text).with_sqlstate("23502"));
+            }
+        }
+        for (name, condition) in &self.checks {
+            if condition.evaluate(&Inputs::row(row))? == Value::Boolean(false) {
+                let text =
+                    format!("new row for relation {:?} violates check constraint {name:?}", self.mapping.name);
+                return Err(data_error(text).with_sqlstate("23514"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A row as an entry: its key and its value.
+    pub(crate) fn entry(&self, row: &[Value<'_>]) -> Result<(Blob, Blob), SqlError> {
+        Ok((self.writer.key(row)?, self.writer.value(row)?))
+    }
+
+    /// The error of a row whose key is there.
+    pub(crate) fn duplicate(&self, key: &[u8]) -> SqlError {
+        let Some(facts) = &self.mapping.table else { return super::apply::duplicate_key() };
+        let of_key = |name: &String| self.mapping.columns.iter().find(|column| column.name == *name);
+        let paths = facts.primary_key.iter().filter_map(|name| Some(of_key(name)?.path.clone())).collect();
+        let formats = Formats { schemas: self.schemas.clone(), key_layout: None, value_layout: None };
+        let mut values = Vec::new();
+        // What cannot be read is not shown.
+        let _ = FieldReader::new(paths, formats).read(key, &[], &mut |_, value| values.push(value.to_string()));
+        data_error(format!(
+            "duplicate key value violates unique constraint {:?}: key ({})=({}) already exists",
+            facts.primary_key_name,
+            facts.primary_key.join(", "),
+            values.join(", ")
+        ))
+        .with_sqlstate("23505")
+    }
+
+    fn column_name(&self, column: usize) -> &str {
+        self.mapping.columns.get(column).map_or("", |column| column.name.as_str())
+    }
+}
+
+/// A default as it can be had fastest.
+fn default_of(
+    expr: &Expr,
+    field_type: &FieldType,
+    scope: &RowScope,
+    state: &SessionState,
+) -> Result<DefaultValue, SqlError> {
+    if let Some(value) = constant(expr) {
+        return Ok(DefaultValue::Constant(value.convert(field_type).map_err(|error| conversion(&error))?));
+    }
+    match function_name(expr).as_deref() {
+        Some("current_date") => return Ok(DefaultValue::Today),
+        Some("now" | "current_timestamp" | "localtimestamp" | "transaction_timestamp" | "statement_timestamp")
+        | Some("clock_timestamp") => {
+            return Ok(if *field_type == FieldType::Date { DefaultValue::Today } else { DefaultValue::Now });
+        }
+        Some("gen_random_uuid" | "gen_random_text_uuid" | "uuid_generate_v4") => return Ok(DefaultValue::RandomUuid),
+        _ => {}
+    }
+    Ok(DefaultValue::Computed(scope.expression(state, expr)?))
+}
+
+/// The name of a function that is called without arguments; a cast of it is the column's own affair.
+fn function_name(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => function_name(inner),
+        Expr::Function(function) => {
+            let is_bare = match &function.args {
+                FunctionArguments::None => true,
+                FunctionArguments::List(list) => list.args.is_empty(),
+                FunctionArguments::Subquery(_) => false,
+            };
+            let name = function.name.0.last()?.as_ident()?.value.to_ascii_lowercase();
+            is_bare.then_some(name)
+        }
+        _ => None,
+    }
+}
+
+/// The error of a value that is not of its column's type.
+pub(crate) fn conversion(error: &DataError) -> SqlError {
+    let sqlstate = match error {
+        DataError::NotConvertible { found: "VARCHAR", .. } => "22P02",
+        DataError::NotConvertible {
+            found: "TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT" | "REAL" | "DOUBLE" | "DECIMAL",
+            to,
+            ..
+        } if is_number(to) => "22003",
+        DataError::NotConvertible { .. } => "42804",
+        _ => "22000",
+    };
+    data_error(error.to_string()).with_sqlstate(sqlstate)
+}
+
+fn is_number(type_name: &str) -> bool {
+    let numbers = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "REAL", "DOUBLE"];
+    numbers.contains(&type_name) || type_name.starts_with("DECIMAL")
+}
