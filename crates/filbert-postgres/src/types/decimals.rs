@@ -22,6 +22,11 @@ struct Digits {
     fraction: String,
 }
 
+/// Formatting pads to 65,535 characters at most, which is less than a number may have.
+fn zeros(count: usize) -> String {
+    "0".repeat(count)
+}
+
 fn digits(number: &BigDecimal) -> Result<Digits, Box<PgError>> {
     let (unscaled, scale) = number.as_bigint_and_scale();
     let is_zero = unscaled.sign() == Sign::NoSign;
@@ -36,9 +41,9 @@ fn digits(number: &BigDecimal) -> Result<Digits, Box<PgError>> {
     }
     let fraction_digits = usize::try_from(scale).unwrap_or_default();
     if scale < 0 && !is_zero {
-        digits.push_str(&"0".repeat(usize::try_from(-scale).unwrap_or_default()));
+        digits.push_str(&zeros(usize::try_from(-scale).unwrap_or_default()));
     }
-    let padded = format!("{digits:0>width$}", width = fraction_digits + 1);
+    let padded = [zeros((fraction_digits + 1).saturating_sub(digits.len())), digits].concat();
     let (whole, fraction) = padded.split_at_checked(padded.len() - fraction_digits).unwrap_or((&padded, ""));
     let is_negative = unscaled.sign() == Sign::Minus;
     Ok(Digits { is_negative, whole: whole.to_owned(), fraction: fraction.to_owned() })
@@ -62,10 +67,9 @@ pub(super) fn write_text(number: &BigDecimal, out: &mut Text<'_>) -> Result<(), 
 pub(super) fn write_binary(number: &BigDecimal, out: &mut Vec<u8>) -> Result<(), Box<PgError>> {
     let Digits { is_negative, whole, fraction } = digits(number)?;
     let scale = fraction.len();
-    let padded_whole = format!("{whole:0>width$}", width = whole.len().next_multiple_of(4));
-    let padded_fraction = format!("{fraction:0<width$}", width = scale.next_multiple_of(4));
-    let mut weight = i64::try_from(padded_whole.len() / 4).unwrap_or_default() - 1;
-    let all = [padded_whole, padded_fraction].concat();
+    let (before, behind) = (whole.len().next_multiple_of(4), scale.next_multiple_of(4));
+    let mut weight = i64::try_from(before / 4).unwrap_or_default() - 1;
+    let all = [zeros(before - whole.len()), whole, fraction, zeros(behind - scale)].concat();
     let value = |group: &[u8]| group.iter().fold(0_i16, |value, digit| value * 10 + i16::from(digit - b'0'));
     let mut groups: Vec<i16> = all.as_bytes().chunks(4).map(value).collect();
     let leading = groups.iter().take_while(|group| **group == 0).count();
@@ -145,6 +149,17 @@ mod tests {
         }
         let large = "1.5e10".parse().unwrap();
         assert_eq!(Text::written(|out| write_text(&large, out).unwrap()), "15000000000");
+    }
+
+    #[test]
+    fn the_largest_numbers_are_written() {
+        for text in ["1e131071", "1e-16383", "-123456789e90000"] {
+            let (number, mut bytes): (BigDecimal, _) = (text.parse().unwrap(), Vec::new());
+            write_binary(&number, &mut bytes).unwrap();
+            assert_eq!(read_binary(&bytes).unwrap(), number);
+            let written = Text::written(|out| write_text(&number, out).unwrap());
+            assert_eq!(written.parse::<BigDecimal>().unwrap(), number);
+        }
     }
 
     #[test]
