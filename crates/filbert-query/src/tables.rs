@@ -12,7 +12,7 @@ use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{Grid, GridError, Map, PartitionId};
 
 use crate::catalog::{Catalog, EntryFormat, Mapping};
-use crate::dialect::{self, DEFAULT_SCHEMAS, Parsed, in_schema, schema_of};
+use crate::dialect::{self, DEFAULT_SCHEMAS, Parsed, in_schema};
 use crate::error::{carried, parsing_error};
 use crate::information_schema;
 use crate::plan::session::{PARTITIONED, SCHEMA};
@@ -128,18 +128,14 @@ impl Tables {
             return Ok(());
         }
         let own = [SCHEMA, PARTITIONED, RAW_SCHEMA];
-        let name = &match schema {
-            Some(schema) if !own.contains(&schema) => in_schema(schema, name),
-            _ => name.to_owned(),
-        };
-        if let (Some(schema), _) = schema_of(name)
-            && !self.catalog.has_schema(schema)
-        {
-            let text = format!("schema {schema:?} is not there, expected {SCHEMA:?}");
-            return Err(SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("3F000"));
-        }
+        let other = schema.filter(|schema| !own.contains(schema) && !DEFAULT_SCHEMAS.contains(schema));
+        let name = &other.map_or_else(|| name.to_owned(), |schema| in_schema(schema, name));
         if self.find(name)?.is_some() {
             return Ok(());
+        }
+        if let Some(schema) = other.filter(|schema| !self.catalog.has_schema(schema)) {
+            let text = format!("schema {schema:?} is not there, expected {SCHEMA:?}");
+            return Err(SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("3F000"));
         }
         Err(self.not_found(name))
     }

@@ -254,8 +254,8 @@ fn errors_tell_line_column_and_what_was_expected() {
     error("foo", "expected a statement");
     error("SELECT 'abc", "at line 1, column");
     error("SHOW NOTHING", "expected MAPPINGS, VIEWS");
-    error("INSERT INTO other.m VALUES (1)", "not in the schema hazelcast.public");
-    error("UPDATE m SET a = 1 FROM n", "UPDATE is served as");
+    error("INSERT INTO other.schema.m VALUES (1)", "the database \"other\" of other.schema.m is not there");
+    error("DELETE FROM m LIMIT 1", "DELETE is served as");
     error("ALTER JOB j SUSPEND", "the statement ALTER is not served");
 }
 
