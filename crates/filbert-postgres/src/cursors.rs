@@ -6,7 +6,7 @@ use filbert_data::Value;
 use filbert_grid::query::{Command, TransactionState};
 
 use crate::{
-    error::{Outcome, PgError, sqlstate},
+    error::{Failure, Outcome, PgError, sqlstate},
     portals::{Kind, Portal, Progress},
     rows::{Sink, describe_columns, readers},
     run::Started,
@@ -28,10 +28,8 @@ impl Session {
             Own::Prepare { name, types, statement } => {
                 self.statements.check_free(name)?;
                 let oids: Vec<u32> = types.iter().map(|pg_type| pg_type.oid()).collect();
-                let prepared =
-                    self.understand_inner(&statement.text, &Inner { start: 0, ..statement.clone() }, &oids).await;
-                let before = u32::try_from(statement.start).unwrap_or_default();
-                self.statements.put(name, Arc::new(prepared.map_err(|failure| failure.moved_by(before))?))?;
+                let prepared = self.understand_inner(statement, &oids).await?;
+                self.statements.put(name, Arc::new(prepared))?;
                 "PREPARE"
             }
             Own::Execute { name, values: inner } => {
@@ -124,8 +122,10 @@ impl Session {
 
     /// The values of expressions, which are computed as a query without a table is.
     async fn evaluate(&mut self, inner: &Inner, parameters: &[Value<'static>]) -> Outcome<Vec<Value<'static>>> {
-        let query = format!("SELECT {}", inner.text);
-        let Started::Rows(mut rows) = self.start(&query, parameters).await? else { return Ok(Vec::new()) };
+        let begin = "SELECT ";
+        let started = self.start(&format!("{begin}{}", inner.text), parameters).await;
+        let moved = |failure: Failure| failure.moved_by(inner.before.saturating_sub(begin.len() as u32));
+        let Started::Rows(mut rows) = started.map_err(moved)? else { return Ok(Vec::new()) };
         let mut values = Vec::new();
         if self.next_page(&mut rows, 1).await?
             && let Some(page) = rows.page()
@@ -152,9 +152,7 @@ impl Session {
             let message = format!("cursor \"{name}\" already exists");
             return Err(PgError::new(sqlstate::DUPLICATE_CURSOR, message).into());
         }
-        let before = u32::try_from(statement.start).unwrap_or_default();
-        let prepared = Box::pin(self.understand(&statement.text, &[])).await;
-        let prepared = prepared.map_err(|failure| failure.moved_by(before))?;
+        let prepared = self.understand_inner(statement, &[]).await?;
         if !matches!(prepared.kind, Kind::Engine(Command::Select)) {
             return Err(PgError::new(sqlstate::SYNTAX_ERROR, "a cursor needs a query, such as SELECT or VALUES").into());
         }
@@ -194,7 +192,7 @@ impl Session {
             }
         }
         // A cursor's own format counts where the client says none.
-        let formats = if portal.formats.is_empty() { formats } else { &portal.formats };
+        let formats = if formats.is_empty() { portal.formats.as_slice() } else { formats };
         let columns = portal.statement.columns.clone().unwrap_or_default();
         if describes && !is_move {
             describe_columns(&columns, formats, &mut self.link.out);

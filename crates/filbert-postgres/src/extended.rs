@@ -86,7 +86,7 @@ impl Session {
         };
         match &own {
             Own::Declare { statement, .. } => {
-                let inner = self.understand_inner(text, statement, oids).await?;
+                let inner = self.understand_inner(statement, oids).await?;
                 prepared.oids = inner.oids;
                 prepared.parameters = inner.parameters;
             }
@@ -108,9 +108,9 @@ impl Session {
     }
 
     /// Finds out what a statement within another one is, which must be the engine's.
-    pub(crate) async fn understand_inner(&mut self, text: &str, inner: &Inner, oids: &[u32]) -> Outcome<Prepared> {
+    pub(crate) async fn understand_inner(&mut self, inner: &Inner, oids: &[u32]) -> Outcome<Prepared> {
         let prepared = Box::pin(self.understand_engine(&inner.text, oids)).await;
-        prepared.map_err(|failure| failure.moved_by(characters(text, inner.start)))
+        prepared.map_err(|failure| failure.moved_by(inner.before))
     }
 
     /// `Bind`: makes a portal of a statement and values.

@@ -256,10 +256,12 @@ impl Link {
     pub(crate) async fn close(&mut self, lingers: bool) -> io::Result<()> {
         self.flush().await?;
         poll_fn(|cx| self.stream.poll_shutdown(cx)).await?;
-        while lingers {
+        if !lingers {
+            return Ok(());
+        }
+        loop {
             self.input.clear();
             self.fill().await?;
         }
-        Ok(())
     }
 }

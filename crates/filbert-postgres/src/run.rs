@@ -46,7 +46,8 @@ pub(crate) fn command_of_word(word: &str, has_rows: bool) -> Option<Command> {
 impl Session {
     /// A statement as the engine takes it.
     pub(crate) fn statement<'s>(&'s self, text: &'s str, parameters: &'s [Value<'s>]) -> Statement<'s> {
-        Statement { text, parameters, session: Some(&self.state), timeout_ms: None, expected: ExpectedResult::Any }
+        let timeout_ms = self.statement_timeout_ms;
+        Statement { text, parameters, session: Some(&self.state), timeout_ms, expected: ExpectedResult::Any }
     }
 
     /// Refuses statements in a transaction that failed, but for those that may end it.
@@ -116,7 +117,11 @@ impl Session {
         let (sender, receiver) = oneshot::channel();
         let reply = Box::new(move |result| drop(sender.send(result)));
         engine.describe(&self.statement(text, &[]), types, reply);
-        Ok(self.wait(receiver).await??)
+        let described = self.wait(receiver).await?;
+        if self.slot().is_cancelled() {
+            return Err(PgError::cancelled().into());
+        }
+        Ok(described?)
     }
 }
 

@@ -15,8 +15,8 @@ use crate::{
     link::{Frame, Link},
     portals::{Portals, Statements},
     registry::{Place, Slot},
-    settings::Reported,
-    wire::{Frontend, TransactionStatus},
+    settings::{self, Reported},
+    wire::{Frontend, TransactionStatus, Violation},
 };
 
 /// One client's session.
@@ -27,6 +27,8 @@ pub(crate) struct Session {
     pub(crate) state: Arc<query::Session>,
     pub(crate) statements: Statements,
     pub(crate) portals: Portals,
+    /// How long a statement may run; `None` = as the engine's settings say.
+    pub(crate) statement_timeout_ms: Option<u64>,
     reported: Reported,
     place: Place,
     /// An error in the extended protocol: what comes is not looked at until `Sync`.
@@ -36,14 +38,15 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>, mut link: Link, opened: Opened) -> Session {
         let Opened { opening, place } = opened;
-        let state = Arc::new(query::Session::new(Dialect::Postgres, opening.user.as_str()));
-        opening.apply(&state);
+        let state = query::Session::new(Dialect::Postgres, opening.user.as_str());
+        let state = Arc::new(state.with_defaults(opening.defaults()));
         link.out.ready(TransactionStatus::Idle);
         let config = &shared.config;
         let statements = Statements::new(config.statements_max, config.kept_bytes_max);
         let portals = Portals::new(config.portals_max, config.kept_bytes_max);
         let reported = Reported::new(&state);
-        Session { link, state, statements, portals, reported, place, is_skipping: false, shared }
+        let statement_timeout_ms = settings::statement_timeout_ms(&state);
+        Session { link, state, statements, portals, statement_timeout_ms, reported, place, is_skipping: false, shared }
     }
 
     pub(crate) fn slot(&self) -> &Slot {
@@ -95,10 +98,16 @@ impl Session {
     }
 
     async fn handle(&mut self, frame: &Frame) -> Outcome {
-        let message = Frontend::decode(frame.tag, &frame.body)?;
-        if self.is_skipping && !matches!(message, Frontend::Sync | Frontend::Terminate) {
+        if self.is_skipping && !matches!(frame.tag, b'S' | b'X') {
             return Ok(());
         }
+        let message = match Frontend::decode(frame.tag, &frame.body) {
+            Err(violation @ Violation::NotUtf8 { .. }) => {
+                let error = PgError::new(sqlstate::NOT_IN_REPERTOIRE, violation.to_string());
+                return self.refuse_text(frame.tag, error);
+            }
+            decoded => decoded?,
+        };
         let result = match message {
             Frontend::Query(text) => {
                 let result = Box::pin(self.simple_query(text)).await;
@@ -133,6 +142,16 @@ impl Session {
             }
             result => result,
         }
+    }
+
+    /// A text that is not UTF-8 is the statement's fault, since the message around it is right.
+    fn refuse_text(&mut self, tag: u8, error: Box<PgError>) -> Outcome {
+        if tag == b'Q' {
+            return self.end_query(Err(error.into()));
+        }
+        self.fail(&error);
+        self.is_skipping = true;
+        Ok(())
     }
 
     /// Tells the client of an error, which ends what an open transaction can still do.
@@ -178,8 +197,9 @@ impl Session {
         self.link.out.ready(status);
     }
 
-    /// Tells the client which of its settings have changed.
+    /// Looks at settings that may have changed, and tells the client which have.
     pub(crate) fn report_settings(&mut self) {
+        self.statement_timeout_ms = settings::statement_timeout_ms(&self.state);
         self.reported.report(&self.state, &mut self.link.out);
     }
 

@@ -88,13 +88,28 @@ impl Opening {
         reported.chain([("session_authorization", self.user.clone()), ("server_version", version)])
     }
 
-    /// Gives the settings to the session.
-    pub(crate) fn apply(&self, session: &Session) {
-        session.set("database", Some(self.database.clone()));
-        for (name, value) in &self.settings {
-            session.set(name, Some(value.clone()));
-        }
+    /// The settings that the session begins with. The database is the setting `database`.
+    pub(crate) fn defaults(&self) -> impl Iterator<Item = (String, String)> {
+        let database = ("database".to_owned(), self.database.clone());
+        self.settings.iter().cloned().chain([database])
     }
+}
+
+/// `statement_timeout` in milliseconds, such as of `5000`, `5s` or `2min`; `None` where it is not set, or 0.
+pub(crate) fn statement_timeout_ms(session: &Session) -> Option<u64> {
+    let text = session.setting("statement_timeout")?;
+    let text = text.trim();
+    let end = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at_checked(end)?;
+    let unit_ms = match unit.trim() {
+        "" | "ms" => 1,
+        "s" => 1_000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit_ms).filter(|timeout| *timeout > 0)
 }
 
 /// Whether a setting is one that no session changes.
@@ -177,4 +192,33 @@ impl Reported {
 
 fn current(session: &Session, name: &str, default: &str) -> String {
     session.setting(name).unwrap_or_else(|| default.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use filbert_grid::query::Dialect;
+
+    use super::*;
+
+    #[test]
+    fn timeouts_have_units() {
+        let session = Session::new(Dialect::Postgres, "ann");
+        assert_eq!(statement_timeout_ms(&session), None);
+        for (text, expected) in
+            [("5000", Some(5000)), ("2 s", Some(2000)), ("3min", Some(180_000)), ("0", None), ("x", None)]
+        {
+            session.set("statement_timeout", Some(text.into()));
+            assert_eq!(statement_timeout_ms(&session), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn options_are_settings() {
+        let found = options(r"-c geqo=off --search-path=a\ b  -cx=1").unwrap();
+        let expected = [("geqo", "off"), ("search_path", "a b"), ("x", "1")];
+        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        for text in ["-c", "-d 5", "x"] {
+            assert!(options(text).is_err(), "{text}");
+        }
+    }
 }

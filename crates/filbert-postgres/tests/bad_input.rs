@@ -126,6 +126,18 @@ fn what_is_not_there_is_an_error() {
 }
 
 #[test]
+fn a_text_that_is_not_utf_8_is_an_error_of_its_statement() {
+    let server = Server::start();
+    let mut raw = Raw::session(&server);
+    raw.send('Q', b"select '\xff'\0");
+    assert_eq!(raw.until_ready(), "E22021 Z(I)");
+    raw.send('P', b"\0select \xff\0\0\0");
+    raw.send('B', b"\0\0\0\0\0\0\0\0");
+    raw.send('S', "");
+    assert_eq!(raw.until_ready(), "E22021 Z(I)");
+}
+
+#[test]
 fn false_values_of_parameters_are_told_by_their_number() {
     let server = Server::start();
     let mut raw = Raw::session(&server);

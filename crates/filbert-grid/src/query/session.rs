@@ -40,13 +40,22 @@ pub struct Session {
     transaction: AtomicU8,
     /// By name in lower case.
     settings: Mutex<BTreeMap<String, String>>,
+    /// What settings are where nothing is set, by name in lower case.
+    defaults: BTreeMap<String, String>,
 }
 
 impl Session {
     /// A session without settings of its own.
     pub fn new(dialect: Dialect, user: impl Into<String>) -> Session {
-        let (transaction, settings) = Default::default();
-        Session { dialect, user: user.into(), transaction, settings }
+        let (transaction, settings, defaults) = Default::default();
+        Session { dialect, user: user.into(), transaction, settings, defaults }
+    }
+
+    /// The same with settings that it begins with, and to which they are reset.
+    #[must_use]
+    pub fn with_defaults(self, defaults: impl IntoIterator<Item = (String, String)>) -> Session {
+        let defaults = defaults.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
+        Session { defaults, ..self }
     }
 
     /// Whose SQL it speaks.
@@ -59,9 +68,10 @@ impl Session {
         &self.user
     }
 
-    /// A setting, if it was set. Names have no case.
+    /// A setting, if it was set, or if the session began with it. Names have no case.
     pub fn setting(&self, name: &str) -> Option<String> {
-        self.settings.lock().get(&name.to_ascii_lowercase()).cloned()
+        let name = name.to_ascii_lowercase();
+        self.settings.lock().get(&name).or_else(|| self.defaults.get(&name)).cloned()
     }
 
     /// Sets a setting; `None` = back to what it is by default.

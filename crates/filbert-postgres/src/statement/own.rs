@@ -30,8 +30,8 @@ pub(crate) enum Own {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Inner {
     pub(crate) text: String,
-    /// Bytes of the whole text in front of it.
-    pub(crate) start: usize,
+    /// Characters of the whole text in front of it.
+    pub(crate) before: u32,
 }
 
 /// How many rows to fetch.
@@ -108,10 +108,14 @@ impl Parser<'_> {
             None => "at end of input".to_owned(),
         };
         let start = self.next.map_or(self.text.len(), |token| token.start);
-        let characters = self.text.get(..start).unwrap_or_default().chars().count();
         let mut error = PgError::new(sqlstate::SYNTAX_ERROR, format!("syntax error {found}, expected {what}"));
-        error.position = u32::try_from(characters + 1).ok();
+        error.position = Some(self.characters(start) + 1);
         error
+    }
+
+    /// Characters in front of a byte.
+    fn characters(&self, bytes: usize) -> u32 {
+        u32::try_from(self.text.get(..bytes).unwrap_or_default().chars().count()).unwrap_or(u32::MAX - 1)
     }
 
     /// The next token as a keyword, in lower case, and passes it.
@@ -165,7 +169,7 @@ impl Parser<'_> {
         let Some(first) = self.next else { return Err(self.expected(what)) };
         let text = self.text.get(first.start..).unwrap_or_default().trim_end().to_owned();
         self.next = None;
-        Ok(Inner { text, start: first.start })
+        Ok(Inner { text, before: self.characters(first.start) })
     }
 
     fn prepare(&mut self) -> Result<Own, Box<PgError>> {
@@ -207,7 +211,7 @@ impl Parser<'_> {
     fn execute(&mut self) -> Result<Own, Box<PgError>> {
         let name = self.name("a prepared statement")?;
         let Some(open) = self.next else {
-            return Ok(Own::Execute { name, values: Inner { text: String::new(), start: 0 } });
+            return Ok(Own::Execute { name, values: Inner { text: String::new(), before: 0 } });
         };
         if !self.skip_symbol(b'(') {
             return Err(self.expected("\"(\" or the end of the statement"));
@@ -219,7 +223,7 @@ impl Parser<'_> {
         match close {
             Some(Token { kind: Kind::Symbol(b')'), start, .. }) => {
                 let text = self.text.get(open.end..start).unwrap_or_default().to_owned();
-                Ok(Own::Execute { name, values: Inner { text, start: open.end } })
+                Ok(Own::Execute { name, values: Inner { text, before: self.characters(open.end) } })
             }
             _ => Err(self.expected("\")\"")),
         }
@@ -320,8 +324,8 @@ mod tests {
     use super::*;
     use crate::types::Base;
 
-    fn inner(text: &str, start: usize) -> Inner {
-        Inner { text: text.into(), start }
+    fn inner(text: &str, before: u32) -> Inner {
+        Inner { text: text.into(), before }
     }
 
     #[test]
