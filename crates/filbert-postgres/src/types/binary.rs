@@ -102,6 +102,10 @@ pub(crate) fn write_binary(value: &Value<'_>, pg_type: PgType, out: &mut Vec<u8>
         (Base::Int2, Value::Int16(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (Base::Int4, Value::Int32(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (Base::Int8, Value::Int64(value)) => out.extend_from_slice(&value.to_be_bytes()),
+        (Base::Oid, Value::Int64(value)) => {
+            let oid = u32::try_from(*value).map_err(|_| invalid(&value.to_be_bytes(), pg_type))?;
+            out.extend_from_slice(&oid.to_be_bytes());
+        }
         (Base::Float4, Value::Float32(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (Base::Float8, Value::Float64(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (Base::Numeric, Value::Decimal(value)) => decimals::write_binary(value, out)?,
@@ -124,7 +128,9 @@ pub(crate) fn write_binary(value: &Value<'_>, pg_type: PgType, out: &mut Vec<u8>
         }
         (Base::Text | Base::Json, Value::Text(value) | Value::Json(value)) => out.extend_from_slice(value.as_bytes()),
         // A value of another type than its column: as text where the column is of text, else converted.
-        (Base::Text | Base::Varchar | Base::Json, other) => super::write_text(other, pg_type, out)?,
+        (Base::Text | Base::Varchar | Base::Bpchar | Base::Name | Base::Char | Base::Unknown | Base::Json, other) => {
+            super::write_text(other, pg_type, out)?
+        }
         (_, other) => return write_converted(other, pg_type, out),
     }
     Ok(())
@@ -138,4 +144,120 @@ fn write_converted(value: &Value<'_>, pg_type: PgType, out: &mut Vec<u8>) -> Res
         return Err(PgError::new(sqlstate::INTERNAL, format!("a {} cannot be sent as {pg_type}", value.type_name())));
     }
     write_binary(&converted, pg_type, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{read_text, type_by_name, write_text};
+    use super::*;
+
+    /// Each value as text and as PostgreSQL's `*send` functions give it, in hexadecimal.
+    const KNOWN: [(&str, &str, &str); 29] = [
+        ("boolean", "t", "01"),
+        ("smallint", "-2", "fffe"),
+        ("integer", "65536", "00010000"),
+        ("bigint", "-9223372036854775808", "8000000000000000"),
+        ("oid", "4294967295", "ffffffff"),
+        ("real", "1.5", "3fc00000"),
+        ("double precision", "-0.1", "bfb999999999999a"),
+        ("double precision", "NaN", "7ff8000000000000"),
+        ("numeric", "1234567.89", "0003000100000002007b11d722c4"),
+        ("text", "ü", "c3bc"),
+        ("text", "", ""),
+        ("varchar", "a b", "612062"),
+        ("bytea", "\\x00ff", "00ff"),
+        ("date", "2000-01-01", "00000000"),
+        ("date", "1999-12-31", "ffffffff"),
+        ("date", "0001-01-01 BC", "fff4dbf9"),
+        ("time", "00:00:01", "00000000000f4240"),
+        ("time", "23:59:59.999999", "000000141dd75fff"),
+        ("timestamp", "2000-01-01 00:00:00", "0000000000000000"),
+        ("timestamp", "1970-01-01 00:00:00", "fffca2fecc9ad000"),
+        ("timestamptz", "2000-01-01 00:00:01+00", "00000000000f4240"),
+        ("interval", "1 year 2 mons 3 days 00:00:04", "00000000003d0900000000030000000e"),
+        ("interval", "-1 days +00:00:01", "00000000000f4240ffffffff00000000"),
+        ("uuid", "67e55044-10b1-426f-9247-bb680e5fe0c8", "67e5504410b1426f9247bb680e5fe0c8"),
+        ("json", "{\"a\": 1}", "7b2261223a20317d"),
+        ("jsonb", "[]", "015b5d"),
+        ("integer[]", "{}", "000000000000000000000017"),
+        ("integer[]", "{5}", "00000001000000000000001700000001000000010000000400000005"),
+        ("text[]", "{a,NULL}", "00000001000000010000001900000002000000010000000161ffffffff"),
+    ];
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn values_have_the_bytes_of_postgresql() {
+        for (name, text, expected) in KNOWN {
+            let pg_type = type_by_name(name).unwrap();
+            let value = read_text(text, pg_type).unwrap_or_else(|error| panic!("{name} {text}: {error:?}"));
+            let mut binary = Vec::new();
+            write_binary(&value, pg_type, &mut binary).unwrap();
+            assert_eq!(hex(&binary), expected, "{name} {text}");
+            let again = read_binary(&binary, pg_type).unwrap();
+            let mut written = Vec::new();
+            write_text(&again, pg_type, &mut written).unwrap();
+            assert_eq!(String::from_utf8(written).unwrap(), text, "{name}");
+        }
+    }
+
+    #[test]
+    fn texts_are_read_as_postgresql_reads_them() {
+        for (name, text, expected) in [
+            ("boolean", " YES ", "t"),
+            ("boolean", "off", "f"),
+            ("boolean", "0", "f"),
+            ("integer", " 7 ", "7"),
+            ("real", "Infinity", "Infinity"),
+            ("double precision", "1E3", "1000"),
+            ("numeric", "1e3", "1000"),
+            ("bytea", "a\\\\b\\101", "\\x615c6241"),
+            ("bytea", "\\xAB cd", "\\xabcd"),
+            ("date", "20240229", "2024-02-29"),
+            ("interval", "PT1H", "01:00:00"),
+            ("uuid", "{67E55044-10B1-426F-9247-BB680E5FE0C8}", "67e55044-10b1-426f-9247-bb680e5fe0c8"),
+        ] {
+            let pg_type = type_by_name(name).unwrap();
+            let mut written = Vec::new();
+            write_text(&read_text(text, pg_type).unwrap(), pg_type, &mut written).unwrap();
+            assert_eq!(String::from_utf8(written).unwrap(), expected, "{name} {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_value_of_a_type_is_an_error() {
+        for (name, text, sqlstate) in [
+            ("boolean", "o", "22P02"),
+            ("integer", "", "22P02"),
+            ("smallint", "32768", "22003"),
+            ("numeric", "NaN", "22P02"),
+            ("bytea", "\\x0", "22P02"),
+            ("bytea", "\\9", "22P02"),
+            ("date", "2023-02-29", "22007"),
+            ("timestamp", "yesterday", "22007"),
+            ("uuid", "x", "22P02"),
+            ("json", "{", "22P02"),
+        ] {
+            let error = read_text(text, type_by_name(name).unwrap()).unwrap_err();
+            assert_eq!(error.sqlstate, sqlstate, "{name} {text}");
+        }
+        for (name, bytes) in
+            [("integer", &[0; 3][..]), ("boolean", &[]), ("jsonb", b"\x02{}"), ("uuid", &[0; 15]), ("text", b"\xff")]
+        {
+            assert!(read_binary(bytes, type_by_name(name).unwrap()).is_err(), "{name}");
+        }
+        let far = read_binary(&i64::MAX.to_be_bytes(), type_by_name("timestamp").unwrap()).unwrap_err();
+        assert_eq!(far.sqlstate, "22008");
+    }
+
+    #[test]
+    fn values_of_other_types_than_their_column_are_converted() {
+        let mut out = Vec::new();
+        write_binary(&Value::Int64(7), type_by_name("integer").unwrap(), &mut out).unwrap();
+        write_binary(&Value::Int32(7), PgType::TEXT, &mut out).unwrap();
+        assert_eq!(out, b"\0\0\0\x077");
+        assert!(write_binary(&Value::text("x"), type_by_name("integer").unwrap(), &mut out).is_err());
+    }
 }
