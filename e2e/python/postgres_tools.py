@@ -21,7 +21,8 @@ TYPES = {
     "text": ["", "ü 'quoted' \\ \"double\"", "a\nb\tc", "x" * 10_000],
     "varchar(20)": ["hazel"],
     "bytea": [b"", b"\x00\xff\\x", bytes(range(256))],
-    "date": [datetime.date(2024, 2, 29), datetime.date(1, 1, 1), datetime.date(9999, 12, 31)],
+    # asyncpg takes the first and the last day of Python as infinite.
+    "date": [datetime.date(2024, 2, 29), datetime.date(1, 1, 2), datetime.date(9999, 12, 30)],
     "time": [datetime.time(0, 0), datetime.time(23, 59, 59, 999999)],
     "timestamp": [MOMENT, datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)],
     "timestamptz": [MOMENT.replace(tzinfo=UTC), MOMENT.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=5)))],
