@@ -1,5 +1,7 @@
 //! Settings of the query engine.
 
+use std::path::PathBuf;
+
 /// Settings of the query engine. Sizes are in bytes, times in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryConfig {
@@ -20,6 +22,8 @@ pub struct QueryConfig {
     pub timeout_ms: Option<u64>,
     /// Mappings and views together.
     pub catalog_entries_max: usize,
+    /// The directory whose files `COPY` may read and write; `None` = none.
+    pub copy_directory: Option<PathBuf>,
 }
 
 impl Default for QueryConfig {
@@ -33,6 +37,7 @@ impl Default for QueryConfig {
             parameters_max: 10_000,
             timeout_ms: None,
             catalog_entries_max: 10_000,
+            copy_directory: None,
         }
     }
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::FieldType;
-use filbert_grid::query::{ColumnMeta, Command, Description, SqlError, arrow_type};
+use filbert_grid::query::{ColumnMeta, Command, Description, SqlError, WriteMode, arrow_type};
 
 use crate::asker::Asker;
-use crate::dialect::{Parsed, ParsedStatement, schema_of};
+use crate::dialect::{FileFormat, Parsed, ParsedStatement, Place, schema_of};
 use crate::dml::literals::parameter;
 use crate::dml::returning::Returning;
 use crate::dml::targets::{column_index, target_columns};
 use crate::engine::{Inner, Plan};
+use crate::row_writer::copy_writer;
 use crate::types::field_type_of_arrow;
 
 /// The column of statements that answer with lines of text.
@@ -29,8 +30,8 @@ pub(crate) async fn describe(
 ) -> Result<Arc<Description>, SqlError> {
     let plan = engine.plan(text, asker).await?;
     let description = match &*plan {
-        Plan::Query { planned, .. } => Description {
-            command: Command::Select,
+        Plan::Query { planned, copy, .. } => Description {
+            command: copy.clone().map_or(Command::Select, Command::CopyOut),
             parameters: parameters(&planned.parameters, types),
             columns: Some(planned.columns.clone()),
         },
@@ -43,6 +44,17 @@ pub(crate) async fn describe(
             parameters: parameters(&wanted(engine, statement)?, types),
             columns: told(engine, asker, statement)?,
         },
+        Plan::Other(ParsedStatement { parsed: Parsed::Copy(copy), parameters }) => {
+            let none = self::parameters(&vec![None; *parameters], types);
+            match (&copy.table, &copy.place, &copy.format) {
+                (Some(table), Place::Client, FileFormat::Rows(format)) => {
+                    let writer = copy_writer(engine, asker, table, &copy.columns, WriteMode::Each)?;
+                    let columns = Some(writer.columns().clone());
+                    Description { command: Command::CopyIn(format.clone()), parameters: none, columns }
+                }
+                _ => Description { command: Command::Other("COPY"), parameters: none, columns: None },
+            }
+        }
         Plan::Other(statement) => {
             let (command, columns) = of_other(&statement.parsed);
             let parameters = parameters(&vec![None; statement.parameters], types);
@@ -123,5 +135,6 @@ fn of_other(parsed: &Parsed) -> (&'static str, Option<Arc<[ColumnMeta]>>) {
         Parsed::CreateView { .. } => ("CREATE VIEW", None),
         Parsed::DropView { .. } => ("DROP VIEW", None),
         Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_) | Parsed::Query(_) => ("SELECT", None),
+        Parsed::Copy(_) => ("COPY", None),
     }
 }

@@ -9,9 +9,10 @@ use arrow_schema::{DataType, Field, Schema};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_stream};
+use datafusion::sql::sqlparser::ast::Query;
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{
-    ColumnMeta, DescribeReply, Dialect, EntryFilter, EntryProjection, ExpectedResult, MapQuery, PreparedQuery,
+    ColumnMeta, CopyFormat, DescribeReply, Dialect, EntryFilter, EntryProjection, ExpectedResult, MapQuery, PreparedQuery,
     QueryEngine, RowWriterReply, Running, SqlError, SqlErrorCode, Statement, StatementReply, StatementResult, WriteMode,
 };
 use filbert_grid::{Grid, GridError, Map, layout_changes};
@@ -19,10 +20,11 @@ use filbert_grid::{Grid, GridError, Map, layout_changes};
 use crate::asker::{Asker, dialect_of, plan_key};
 use crate::catalog::Catalog;
 use crate::config::QueryConfig;
+use crate::copy;
 use crate::cursor::{Limits, ReadyRows, RunningRows, ended_early};
 use crate::ddl;
 use crate::describe;
-use crate::dialect::{self, Parsed, ParsedStatement};
+use crate::dialect::{self, Copy, FileFormat, Parsed, ParsedStatement, Place};
 use crate::dml::{Changed, Dml};
 use crate::error::{of_datafusion, parsing_error};
 use crate::explain;
@@ -55,6 +57,8 @@ pub(crate) enum Plan {
         /// The optimized plan, of queries without parameters.
         optimized: Option<LogicalPlan>,
         short: Option<ShortQuery>,
+        /// How its rows go to the client, if it is a `COPY`.
+        copy: Option<CopyFormat>,
     },
     Change {
         statement: ParsedStatement,
@@ -243,28 +247,43 @@ impl Inner {
     }
 
     async fn make_plan(&self, statement: ParsedStatement, asker: &Asker) -> Result<Plan, SqlError> {
-        match statement.parsed {
-            Parsed::Query(query) => {
-                let state = self.sessions.planning(asker.dialect());
-                let mut planned = plan_query(state, &self.tables, *query).await?;
-                planned.parameters.resize(statement.parameters, None);
-                // A plan whose parameters' types are open cannot be optimized before they are known.
-                let optimized = state.optimize(&planned.plan).ok();
-                if let Some(optimized) = &optimized {
-                    // Types are what the rules of conversion make of them.
-                    planned.columns = columns_of(optimized);
+        let ParsedStatement { parsed, parameters } = statement;
+        match parsed {
+            Parsed::Query(query) => self.plan_query(*query, parameters, asker, None).await,
+            Parsed::Copy(copy) => match *copy {
+                Copy { query: Some(query), place: Place::Client, format: FileFormat::Rows(format), .. } => {
+                    self.plan_query(*query, parameters, asker, Some(format)).await
                 }
-                let short = optimized.as_ref().and_then(|plan| ShortQuery::of(state, &planned, plan));
-                let optimized = optimized.filter(|_| planned.parameters.is_empty());
-                Ok(Plan::Query { planned, optimized, short })
-            }
-            Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_) => {
+                copy => Ok(Plan::Other(ParsedStatement { parsed: Parsed::Copy(Box::new(copy)), parameters })),
+            },
+            parsed @ (Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_)) => {
                 let state = self.sessions.planning(asker.dialect());
-                let short = ShortDml::of(&self.tables, state, &statement.parsed)?;
-                Ok(Plan::Change { statement, short })
+                let short = ShortDml::of(&self.tables, state, &parsed)?;
+                Ok(Plan::Change { statement: ParsedStatement { parsed, parameters }, short })
             }
-            _ => Ok(Plan::Other(statement)),
+            parsed => Ok(Plan::Other(ParsedStatement { parsed, parameters })),
         }
+    }
+
+    async fn plan_query(
+        &self,
+        query: Query,
+        parameters: usize,
+        asker: &Asker,
+        copy: Option<CopyFormat>,
+    ) -> Result<Plan, SqlError> {
+        let state = self.sessions.planning(asker.dialect());
+        let mut planned = plan_query(state, &self.tables, query).await?;
+        planned.parameters.resize(parameters, None);
+        // A plan whose parameters' types are open cannot be optimized before they are known.
+        let optimized = state.optimize(&planned.plan).ok();
+        if let Some(optimized) = &optimized {
+            // Types are what the rules of conversion make of them.
+            planned.columns = columns_of(optimized);
+        }
+        let short = optimized.as_ref().and_then(|plan| ShortQuery::of(state, &planned, plan));
+        let optimized = optimized.filter(|_| planned.parameters.is_empty());
+        Ok(Plan::Query { planned, optimized, short, copy })
     }
 }
 
@@ -282,7 +301,7 @@ impl Task {
     async fn run(self) -> Result<StatementResult, SqlError> {
         let plan = self.inner.plan(&self.text, &self.asker).await?;
         match &*plan {
-            Plan::Query { planned, optimized, short } => {
+            Plan::Query { planned, optimized, short, .. } => {
                 self.expect(ExpectedResult::Rows)?;
                 check_count(planned.parameters.len(), self.parameters.len())?;
                 if let Some(short) = short
@@ -380,6 +399,11 @@ impl Task {
                 let rows = ddl::show(&self.inner.tables, what)?;
                 Ok(ready(rows))
             }
+            Parsed::Copy(copy) => {
+                self.expect(ExpectedResult::UpdateCount)?;
+                let rows = copy::run(&self.inner, &self.asker, copy, &self.parameters).await?;
+                Ok(StatementResult::Count(rows))
+            }
             parsed => {
                 self.expect(ExpectedResult::UpdateCount)?;
                 ddl::run(&self.inner, &self.asker, parsed).await.map(StatementResult::Count)
@@ -390,7 +414,7 @@ impl Task {
     async fn explain(&self, parsed: &Parsed, analyze: bool, parameters: usize) -> Result<StatementResult, SqlError> {
         let statement = ParsedStatement { parsed: parsed.clone(), parameters };
         let lines = match self.inner.make_plan(statement, &self.asker).await? {
-            Plan::Query { planned, optimized, short } => {
+            Plan::Query { planned, optimized, short, .. } => {
                 if let Some(short) = &short {
                     explain::short(short, &self.parameters, analyze)?
                 } else {

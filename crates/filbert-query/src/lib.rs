@@ -30,6 +30,7 @@
 mod asker;
 mod catalog;
 mod config;
+mod copy;
 mod cursor;
 mod ddl;
 mod describe;

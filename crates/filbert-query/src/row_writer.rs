@@ -17,7 +17,8 @@ use filbert_grid::query::{ColumnMeta, RowWriter, SqlError, SqlErrorCode, WriteMo
 use filbert_grid::{Caller, Change, ErrorKind, Map, Millis};
 
 use crate::asker::Asker;
-use crate::dialect::Parsed;
+use crate::catalog::MappingColumn;
+use crate::dialect::{Insert, Parsed, ParsedStatement};
 use crate::dml::apply::Changes;
 use crate::dml::inserter::{Inserter, Written};
 use crate::dml::literals::{constant, is_default, parameter};
@@ -45,6 +46,11 @@ pub(crate) async fn row_writer(
     mode: WriteMode,
 ) -> Result<Box<dyn RowWriter>, SqlError> {
     let plan = engine.plan(text, asker).await?;
+    if let Plan::Other(ParsedStatement { parsed: Parsed::Copy(copy), .. }) = &*plan
+        && let Some(table) = &copy.table
+    {
+        return copy_writer(engine, asker, table, &copy.columns, mode);
+    }
     let Plan::Change { statement, .. } = &*plan else { return Err(not_for_rows()) };
     let Parsed::Insert(insert) = &statement.parsed else { return Err(not_for_rows()) };
     let Some([rows]) = insert.values().filter(|_| insert.returning.is_none()) else { return Err(not_for_rows()) };
@@ -91,6 +97,47 @@ pub(crate) async fn row_writer(
         columns: columns.into(),
         mode,
         kept,
+        written: 0,
+    }))
+}
+
+/// Takes the columns of a table, by name or all that are not computed.
+///
+/// # Errors
+/// There is no such table or column.
+pub(crate) fn copy_writer(
+    engine: &Inner,
+    asker: &Asker,
+    table: &str,
+    names: &[String],
+    mode: WriteMode,
+) -> Result<Box<dyn RowWriter>, SqlError> {
+    let tables = &engine.tables;
+    let Some(mapped) = tables.find(table)? else { return Err(tables.not_found(table)) };
+    let mapping = mapped.mapping.clone();
+    let insert = Insert { table: table.to_owned(), ..Insert::default() };
+    let inserter = Inserter::new(tables, engine.sessions.planning(asker.dialect()), &insert, mapped)?;
+    let maker = inserter.maker();
+    let mut targets = target_columns(&mapping, names)?;
+    if names.is_empty() {
+        targets.retain(|target| maker.check_target(*target).is_ok());
+    }
+    targets.iter().try_for_each(|target| maker.check_target(*target))?;
+    let columns = targets.iter().filter_map(|target| mapping.columns.get(*target));
+    let meta = |column: &MappingColumn| {
+        let (name, field_type) = (column.name.clone(), column.field_type.clone());
+        ColumnMeta { name, field_type, nullable: true }
+    };
+    let columns = columns.map(meta).collect();
+    let cells: Vec<_> = targets.into_iter().enumerate().map(|(at, target)| (target, Cell::Given(at))).collect();
+    Ok(Box::new(Writer {
+        given: given(maker, &cells),
+        now: tables.grid()?.now(),
+        inserter,
+        cells,
+        columns,
+        mode,
+        kept: Kept::Entries(Vec::new()),
         written: 0,
     }))
 }

@@ -13,7 +13,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +30,7 @@ pub(crate) use mapping::{Mapping, MappingColumn, resolve};
 pub(crate) use names::{nearest, unknown_column};
 pub(crate) use table::{CheckFacts, ColumnFacts, Expression, Identity, ROW_ID, RowIds, Sequence, TableFacts};
 
+use crate::dialect::DEFAULT_SCHEMAS;
 use crate::error::parsing_error;
 
 /// A view.
@@ -57,6 +58,8 @@ pub(crate) struct Catalog {
 struct Content {
     mappings: BTreeMap<String, Arc<Mapping>>,
     views: BTreeMap<String, Arc<View>>,
+    /// Schemas that were made, beside the default one. Others are there as long as they have a table.
+    schemas: BTreeSet<String>,
 }
 
 impl fmt::Debug for Catalog {
@@ -109,11 +112,60 @@ impl Catalog {
         self.content.read().mappings.get(name).cloned()
     }
 
-    /// Whether there is a schema beside the default one: it has a table or a view.
+    /// Whether there is a schema beside the default one: it was made, or has a table or a view.
     pub(crate) fn has_schema(&self, schema: &str) -> bool {
+        self.content.read().schemas.contains(schema) || !self.in_schema(schema).is_empty()
+    }
+
+    /// The schemas beside the default one, sorted.
+    pub(crate) fn schemas(&self) -> Vec<String> {
         let content = self.content.read();
-        let is_in = |name: &String| name.strip_prefix(schema).is_some_and(|rest| rest.starts_with('.'));
-        content.mappings.keys().any(is_in) || content.views.keys().any(is_in)
+        let of_tables = content.mappings.values().filter(|mapping| mapping.table.is_some());
+        let of_tables = of_tables.filter_map(|mapping| Some(mapping.name.split_once('.')?.0.to_owned()));
+        content.schemas.iter().cloned().chain(of_tables).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// The names of tables, mappings and views of a schema beside the default one.
+    pub(crate) fn in_schema(&self, schema: &str) -> Vec<String> {
+        let content = self.content.read();
+        let is_in = |name: &&String| name.strip_prefix(schema).is_some_and(|rest| rest.starts_with('.'));
+        content.mappings.keys().chain(content.views.keys()).filter(is_in).cloned().collect()
+    }
+
+    /// Makes a schema.
+    ///
+    /// # Errors
+    /// It is there and that is not expected, or there are too many.
+    pub(crate) fn put_schema(&self, name: &str, if_not_exists: bool) -> Result<(), SqlError> {
+        let is_there = DEFAULT_SCHEMAS.contains(&name) || self.has_schema(name);
+        if is_there && !if_not_exists {
+            return Err(parsing_error(format!("schema {name:?} already exists")).with_sqlstate("42P06"));
+        }
+        let mut content = self.content.write();
+        if content.schemas.len() >= self.entries_max {
+            let text = format!("there are {} schemas, no more are allowed", self.entries_max);
+            return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("53400"));
+        }
+        if !is_there {
+            content.schemas.insert(name.to_owned());
+            self.changed();
+        }
+        Ok(())
+    }
+
+    /// Takes a schema out; whether it was there.
+    ///
+    /// # Errors
+    /// There is none and that is not expected.
+    pub(crate) fn drop_schema(&self, name: &str, if_exists: bool) -> Result<bool, SqlError> {
+        let dropped = self.content.write().schemas.remove(name);
+        if dropped {
+            self.changed();
+        } else if !if_exists {
+            let text = format!("schema {name:?} does not exist");
+            return Err(SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("3F000"));
+        }
+        Ok(dropped)
     }
 
     /// A mapping of a map: the one of the map's name, else the first by name.

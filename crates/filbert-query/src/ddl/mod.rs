@@ -1,5 +1,7 @@
 //! Statements about the catalog: tables, mappings, views and indexes come and go; `SHOW` tells which are there.
 
+mod alter;
+mod draft;
 pub(crate) mod tables;
 
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use filbert_grid::{BitmapConfig, ColumnConfig, IndexConfig, IndexKind};
 
 use crate::asker::Asker;
 use crate::catalog::{self, EntryFormat, Mapping, View};
-use crate::dialect::{CreateIndex, CreateMapping, IndexType, Parsed, ShowWhat, TableStatement};
+use crate::dialect::{CreateIndex, CreateMapping, IndexType, Parsed, ShowWhat, TableStatement, schema_of};
 use crate::engine::{Inner, text_rows};
 use crate::error::parsing_error;
 use crate::plan::planner::plan_query;
@@ -22,11 +24,14 @@ use crate::tables::{Tables, sample};
 pub(crate) async fn run(engine: &Inner, asker: &Asker, parsed: &Parsed) -> Result<u64, SqlError> {
     let tables = &engine.tables;
     match parsed {
+        Parsed::Table(TableStatement::Create(table)) if table.source.is_some() => {
+            return tables::create_as(engine, asker, table).await;
+        }
         Parsed::Table(statement) => return table_statement(engine, statement),
         Parsed::CreateMapping(statement) => create_mapping(tables, statement),
         Parsed::DropMapping { name, if_exists } => drop_mapping(tables, name, *if_exists),
         Parsed::CreateIndex(statement) => create_index(tables, statement),
-        Parsed::DropIndex { name, map, if_exists } => drop_index(tables, name, map, *if_exists),
+        Parsed::DropIndex { name, map, if_exists } => drop_index(tables, name, map.as_deref(), *if_exists),
         Parsed::CreateView { name, or_replace, if_not_exists, query_text, query } => {
             create_view(engine, asker, name, *or_replace, *if_not_exists, query_text, query).await
         }
@@ -43,6 +48,10 @@ fn table_statement(engine: &Inner, statement: &TableStatement) -> Result<u64, Sq
         TableStatement::Create(table) => tables::create(engine, table).map(u64::from),
         TableStatement::Drop { names, if_exists } => tables::drop(all, names, *if_exists),
         TableStatement::Truncate { names, restart } => tables::truncate(all, names, *restart),
+        TableStatement::Alter(statement) => alter::alter(engine, statement).map(|()| 0),
+        TableStatement::Comment(comment) => alter::comment(all, comment).map(|()| 0),
+        TableStatement::CreateSchema { name, if_not_exists } => all.catalog().put_schema(name, *if_not_exists).map(|()| 0),
+        TableStatement::DropSchema { names, if_exists, cascade } => tables::drop_schemas(all, names, *if_exists, *cascade),
         TableStatement::KeepUp { names, .. } => {
             tables::check_all(all, names)?;
             Ok(u64::try_from(names.len()).unwrap_or(u64::MAX))
@@ -123,6 +132,13 @@ fn drop_mapping(tables: &Tables, name: &str, if_exists: bool) -> Result<(), SqlE
 fn create_index(tables: &Tables, statement: &CreateIndex) -> Result<(), SqlError> {
     let Some(mapped) = tables.find(&statement.map)? else { return Err(tables.not_found(&statement.map)) };
     let map = mapped.table.map();
+    if statement.unique {
+        let key = mapped.mapping.table.as_ref().map(|facts| facts.primary_key.as_slice()).unwrap_or_default();
+        if key.is_empty() || !key.iter().all(|column| statement.attributes.contains(column)) {
+            let text = format!("only the primary key of {:?} is unique: CREATE INDEX makes an index that is not", statement.map);
+            return Err(index_error(text).with_sqlstate("0A000"));
+        }
+    }
     let mut attributes = Vec::with_capacity(statement.attributes.len());
     for name in &statement.attributes {
         let column = mapped.mapping.columns.iter().find(|column| column.name == *name);
@@ -165,15 +181,38 @@ fn create_index(tables: &Tables, statement: &CreateIndex) -> Result<(), SqlError
     Ok(())
 }
 
-fn drop_index(tables: &Tables, name: &str, map: &str, if_exists: bool) -> Result<(), SqlError> {
-    let Some(mapped) = tables.find(map)? else { return Err(tables.not_found(map)) };
-    let dropped = mapped.table.map().drop_index(name)?;
-    if dropped {
-        tables.catalog().changed();
-    } else if !if_exists {
-        return Err(index_error(format!("Index does not exist: {name}")));
+fn drop_index(tables: &Tables, name: &str, map: Option<&str>, if_exists: bool) -> Result<(), SqlError> {
+    let maps = match map {
+        Some(map) => match tables.find(map)? {
+            Some(mapped) => vec![mapped.table.map().clone()],
+            None => return Err(tables.not_found(map)),
+        },
+        None => {
+            let grid = tables.grid()?;
+            let short = schema_of(name).1;
+            let there = grid.map_names();
+            let mut maps = Vec::new();
+            for mapping in tables.catalog().mappings() {
+                if there.binary_search(&mapping.external_name).is_ok() {
+                    let map = grid.map(&mapping.external_name)?;
+                    if map.indexes().iter().any(|index| index.name.as_deref() == Some(short)) {
+                        maps.push(map);
+                    }
+                }
+            }
+            maps
+        }
+    };
+    for map in &maps {
+        if map.drop_index(schema_of(name).1)? {
+            tables.catalog().changed();
+            return Ok(());
+        }
     }
-    Ok(())
+    match if_exists {
+        true => Ok(()),
+        false => Err(index_error(format!("Index does not exist: {name}"))),
+    }
 }
 
 fn index_error(message: String) -> SqlError {

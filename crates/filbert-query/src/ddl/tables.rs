@@ -5,13 +5,14 @@ use std::sync::Arc;
 use filbert_grid::Caller;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 
-use crate::catalog::{
-    CheckFacts, ColumnFacts, Expression, Identity, Mapping, Sequence, TableFacts,
-};
-use crate::dialect::{ColumnDefinition, ConstraintKind, CreateTable, schema_of};
+use crate::asker::Asker;
+use crate::catalog::{CheckFacts, ColumnFacts, DeclaredType, Expression, Identity, Mapping, Sequence, TableFacts};
+use crate::dialect::{ColumnDefinition, ConstraintKind, CreateTable, Insert, schema_of};
 use crate::dml::rows::RowMaker;
+use crate::dml::{Changed, Dml};
 use crate::engine::Inner;
-use crate::error::parsing_error;
+use crate::error::{of_datafusion, parsing_error};
+use crate::plan::planner::{columns_of, plan_query};
 use crate::tables::Tables;
 
 /// Schemas whose tables are made by nobody.
@@ -63,7 +64,7 @@ fn declared(tables: &Tables, statement: &CreateTable) -> Result<Mapping, SqlErro
     };
     let mut columns: Vec<(String, ColumnFacts)> = Vec::new();
     for like in &statement.like {
-        columns.extend(columns_of(tables, like)?);
+        columns.extend(self::like(tables, like)?);
     }
     for definition in &statement.columns {
         columns.push((definition.name.clone(), of_column(short, definition)?));
@@ -145,7 +146,7 @@ pub(super) fn of_column(table: &str, definition: &ColumnDefinition) -> Result<Co
 }
 
 /// The columns of another table, for `LIKE`: names, types and `NOT NULL`.
-fn columns_of(tables: &Tables, name: &str) -> Result<Vec<(String, ColumnFacts)>, SqlError> {
+fn like(tables: &Tables, name: &str) -> Result<Vec<(String, ColumnFacts)>, SqlError> {
     let Some(mapped) = tables.find(name)? else { return Err(tables.not_found(name)) };
     let mapping = &mapped.mapping;
     let facts = mapping.table.as_ref().map(|table| table.columns.as_slice()).unwrap_or_default();
@@ -159,6 +160,69 @@ fn columns_of(tables: &Tables, name: &str) -> Result<Vec<(String, ColumnFacts)>,
         (column.name.clone(), facts)
     };
     Ok(columns.map(of).collect())
+}
+
+/// Makes a table of a query's columns, and writes its rows; returns how many there were.
+pub(crate) async fn create_as(engine: &Inner, asker: &Asker, statement: &CreateTable) -> Result<u64, SqlError> {
+    let Some(query) = &statement.source else { return Ok(0) };
+    let state = engine.sessions.planning(asker.dialect());
+    let planned = plan_query(state, &engine.tables, (**query).clone()).await?;
+    if !planned.parameters.is_empty() {
+        return Err(parsing_error("a table cannot be made of a query with parameters").with_sqlstate("0A000"));
+    }
+    let optimized = state.optimize(&planned.plan).map_err(|error| of_datafusion(&error))?;
+    let columns = columns_of(&optimized);
+    if statement.names.len() > columns.len() {
+        let text = format!("{} names are given to {} columns", statement.names.len(), columns.len());
+        return Err(parsing_error(text));
+    }
+    let mut table = CreateTable { source: None, names: Vec::new(), ..statement.clone() };
+    for (at, column) in columns.iter().enumerate() {
+        let name = statement.names.get(at).unwrap_or(&column.name).clone();
+        let declared = DeclaredType::Plain(column.field_type.clone());
+        table.columns.push(ColumnDefinition::plain(name, declared));
+    }
+    if !create(engine, &table)? || statement.without_data {
+        return Ok(0);
+    }
+    let names = table.columns.into_iter().map(|column| column.name).collect();
+    let insert = Insert { table: table.name, columns: names, source: Some(query.clone()), ..Insert::default() };
+    let dml = Dml {
+        grid: engine.tables.grid()?,
+        tables: &engine.tables,
+        sessions: &engine.sessions,
+        dialect: asker.dialect(),
+    };
+    match dml.insert(&insert, &[]).await {
+        Ok(Changed::Count(count)) => Ok(count),
+        Ok(Changed::Rows(..)) => Ok(0),
+        Err(error) => {
+            // A table without its rows is not what was asked for.
+            drop(&engine.tables, std::slice::from_ref(&insert.table), true)?;
+            Err(error)
+        }
+    }
+}
+
+/// Drops schemas, with their tables if `cascade` says so; returns how many there were.
+pub(crate) fn drop_schemas(tables: &Tables, names: &[String], if_exists: bool, cascade: bool) -> Result<u64, SqlError> {
+    let mut dropped = 0;
+    for name in names {
+        let of_schema = tables.catalog().in_schema(name);
+        if !of_schema.is_empty() && !cascade {
+            let text = format!("schema {name:?} has tables, such as {:?}: CASCADE drops them too", of_schema.first());
+            return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("2BP01"));
+        }
+        for table in of_schema {
+            match tables.catalog().mapping(&table) {
+                Some(mapping) if mapping.table.is_some() => drop(tables, &[table], true).map(|_| ())?,
+                Some(_) => tables.catalog().drop_mapping(&table, true).map(|_| ())?,
+                None => tables.catalog().drop_view(&table, true).map(|_| ())?,
+            }
+        }
+        dropped += u64::from(tables.catalog().drop_schema(name, if_exists || cascade)?);
+    }
+    Ok(dropped)
 }
 
 /// Drops tables and their rows; returns how many there were.

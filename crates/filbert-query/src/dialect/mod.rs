@@ -8,7 +8,9 @@
 //! Names keep their case in Hazelcast's dialect; in the others, those without quotes are in lower case. `?` become `$1`, `$2`, .. in the order of the text. Everything that DataFusion would not know (JSON functions,
 //! table functions in `TABLE(..)`, types) is rewritten to what it knows, so that planning needs no more of the dialect.
 
+mod alter;
 mod changes;
+mod copy;
 mod declared_types;
 mod grammar;
 mod hooks;
@@ -22,11 +24,13 @@ mod tables;
 mod tokens;
 mod types;
 
+pub(crate) use alter::{AlterAction, AlterTable, Comment};
+pub(crate) use copy::{Copy, FileFormat, Place};
 pub(crate) use grammar::HazelcastDialect;
 pub(crate) use names::{CATALOGS, DEFAULT_SCHEMAS, catalog_name, in_schema, schema_of};
 pub(crate) use rewrite::like_pattern;
 pub(crate) use table_statements::TableStatement;
-pub(crate) use tables::{ColumnDefinition, ConstraintKind, CreateTable};
+pub(crate) use tables::{ColumnDefinition, Constraint, ConstraintKind, CreateTable};
 pub(crate) use types::sql_type;
 
 use datafusion::sql::sqlparser::ast::{Expr, Parens, Query, SelectItem, SetExpr, TableWithJoins};
@@ -78,8 +82,8 @@ pub(crate) enum Parsed {
     DropIndex {
         /// The index.
         name: String,
-        /// The map.
-        map: String,
+        /// The map; `None` = the one that has an index of the name.
+        map: Option<String>,
         /// Whether its absence is no error.
         if_exists: bool,
     },
@@ -105,6 +109,8 @@ pub(crate) enum Parsed {
     },
     /// A statement about tables.
     Table(TableStatement),
+    /// `COPY`.
+    Copy(Box<Copy>),
     /// `SHOW`.
     Show(ShowWhat),
     /// `INSERT INTO` or `SINK INTO`.
@@ -202,6 +208,8 @@ pub(crate) struct CreateIndex {
     pub(crate) kind: IndexType,
     /// The columns.
     pub(crate) attributes: Vec<String>,
+    /// Whether no two rows may have the same values.
+    pub(crate) unique: bool,
     /// Whether it is no error that it is there.
     pub(crate) if_not_exists: bool,
     /// The options, in the order of the text.
@@ -226,7 +234,7 @@ pub(crate) enum ShowWhat {
 }
 
 /// `INSERT INTO` or `SINK INTO`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Insert {
     /// Whether entries that are there are overwritten.
     pub(crate) sink: bool,

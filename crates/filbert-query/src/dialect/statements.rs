@@ -10,8 +10,8 @@ use filbert_grid::query::{Dialect, SqlError};
 use super::json::{expect_word, word};
 use super::types::sql_type;
 use super::{
-    ColumnDeclaration, CreateIndex, CreateMapping, HazelcastDialect, IndexType, Limits, Parsed, ShowWhat, changes, names,
-    rewrite, table_statements, tables, tokens,
+    ColumnDeclaration, CreateIndex, CreateMapping, HazelcastDialect, IndexType, Limits, Parsed, ShowWhat, alter, changes, copy,
+    names, rewrite, table_statements, tables, tokens,
 };
 use crate::error::parsing_error;
 
@@ -124,7 +124,7 @@ fn one_statement(text: &str, parser: &mut Parser<'_>, of: Dialect, explained: bo
         }
         "DROP" => {
             parser.next_token();
-            drop_statement(parser)
+            drop_statement(parser, of)
         }
         "SHOW" => {
             parser.next_token();
@@ -134,7 +134,19 @@ fn one_statement(text: &str, parser: &mut Parser<'_>, of: Dialect, explained: bo
             parser.next_token();
             table_statements::keep_up(parser, &head)
         }
-        "ALTER" | "MERGE" | "TRUNCATE" | "COPY" | "GRANT" | "REVOKE" | "SET" | "START" | "BEGIN" | "COMMIT"
+        "ALTER" if !explained => {
+            parser.next_token();
+            alter::alter(parser, of)
+        }
+        "COPY" if !explained => {
+            parser.next_token();
+            copy::copy(parser, of)
+        }
+        "COMMENT" if !explained => {
+            parser.next_token();
+            alter::comment(parser)
+        }
+        "ALTER" | "MERGE" | "TRUNCATE" | "COPY" | "COMMENT" | "GRANT" | "REVOKE" | "SET" | "START" | "BEGIN" | "COMMIT"
         | "ROLLBACK" | "ANALYZE" | "REFRESH" | "OPTIMIZE" | "VACUUM" => refused(format!("the statement {head} is not served")),
         _ => Err(parser
             .expected::<Parsed>(
@@ -166,15 +178,20 @@ fn create(text: &str, parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Re
     if !external && parser.parse_keyword(Keyword::VIEW) {
         return create_view(text, parser, or_replace);
     }
+    let unique = !external && !or_replace && parser.parse_keyword(Keyword::UNIQUE);
     if !external && !or_replace && parser.parse_keyword(Keyword::INDEX) {
-        return create_index(parser);
+        word(parser, "CONCURRENTLY");
+        return create_index(parser, unique);
     }
     if word(parser, "TEMPORARY") || word(parser, "TEMP") {
         return refused_as("0A000", "temporary tables are not served");
     }
     // Every table is in memory.
     if !external && !or_replace && (word(parser, "UNLOGGED"), parser.parse_keyword(Keyword::TABLE)).1 {
-        return tables::create_table(parser, text, of);
+        return tables::create_table(parser, of);
+    }
+    if !external && !or_replace && parser.parse_keyword(Keyword::SCHEMA) {
+        return alter::create_schema(parser);
     }
     for what in ["JOB", "SNAPSHOT", "DATA", "FUNCTION", "TYPE", "SCHEMA", "DATABASE"] {
         if word(parser, what) {
@@ -291,14 +308,19 @@ fn create_view(text: &str, parser: &mut Parser<'_>, or_replace: bool) -> Result<
     Ok(Parsed::CreateView { name, or_replace, if_not_exists, query_text, query })
 }
 
-fn create_index(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+fn create_index(parser: &mut Parser<'_>, unique: bool) -> Result<Parsed, Refusal> {
     let if_not_exists = if_not_exists(parser);
     let name = match parser.peek_keyword(Keyword::ON) {
         true => None,
         false => Some(parse_name(parser)?),
     };
     parser.expect_keyword(Keyword::ON)?;
+    word(parser, "ONLY");
     let map = parse_name(parser)?;
+    let mut kind = match word(parser, "USING") {
+        true => method(parser)?,
+        false => IndexType::Sorted,
+    };
     parser.expect_token(&Token::LParen)?;
     let mut attributes = Vec::<String>::new();
     loop {
@@ -309,12 +331,13 @@ fn create_index(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
             return refused(format!("Index attribute '{attribute}' specified more than once"));
         }
         attributes.push(attribute);
+        // Every index is read in both directions.
+        while ["ASC", "DESC", "NULLS", "FIRST", "LAST"].into_iter().any(|order| word(parser, order)) {}
         if !parser.consume_token(&Token::Comma) {
             break;
         }
     }
     parser.expect_token(&Token::RParen)?;
-    let mut kind = IndexType::Sorted;
     if word(parser, "TYPE") {
         kind = if word(parser, "SORTED") {
             IndexType::Sorted
@@ -327,10 +350,27 @@ fn create_index(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
         };
     }
     let options = options(parser)?;
-    Ok(Parsed::CreateIndex(CreateIndex { name, map, kind, attributes, if_not_exists, options }))
+    if parser.peek_keyword(Keyword::WITH) {
+        tables::options(parser)?;
+    }
+    if parser.peek_keyword(Keyword::WHERE) {
+        return refused_as("0A000", "an index is of all rows: WHERE is not served");
+    }
+    Ok(Parsed::CreateIndex(CreateIndex { name, map, kind, attributes, unique, if_not_exists, options }))
 }
 
-fn drop_statement(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+/// PostgreSQL's kinds of indexes: what finds equal values only is a hash index, anything else is sorted.
+fn method(parser: &mut Parser<'_>) -> Result<IndexType, Refusal> {
+    let method = parser.parse_identifier()?.value.to_ascii_lowercase();
+    match method.as_str() {
+        "btree" | "brin" => Ok(IndexType::Sorted),
+        "hash" => Ok(IndexType::Hash),
+        "bitmap" => Ok(IndexType::Bitmap),
+        other => refused_as("42704", format!("there is no index method {other:?}, expected btree, hash or bitmap")),
+    }
+}
+
+fn drop_statement(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusal> {
     word(parser, "EXTERNAL");
     if word(parser, "MAPPING") {
         let if_exists = if_exists(parser);
@@ -341,15 +381,27 @@ fn drop_statement(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
         return Ok(Parsed::DropView { name: parse_name(parser)?, if_exists });
     }
     if parser.parse_keyword(Keyword::INDEX) {
+        word(parser, "CONCURRENTLY");
         let if_exists = if_exists(parser);
         let name = parse_name(parser)?;
-        parser.expect_keyword(Keyword::ON)?;
-        return Ok(Parsed::DropIndex { name, map: parse_name(parser)?, if_exists });
+        // PostgreSQL's indexes have names of their own.
+        let map = match parser.parse_keyword(Keyword::ON) {
+            true => Some(parse_name(parser)?),
+            false if of == Dialect::Hazelcast => return Ok(parser.expected("ON", parser.peek_token())?),
+            false => None,
+        };
+        if !word(parser, "CASCADE") {
+            word(parser, "RESTRICT");
+        }
+        return Ok(Parsed::DropIndex { name, map, if_exists });
     }
     if parser.parse_keyword(Keyword::TABLE) {
         return table_statements::drop_table(parser);
     }
-    for what in ["JOB", "SNAPSHOT", "DATA", "FUNCTION", "TYPE", "SCHEMA", "DATABASE"] {
+    if parser.parse_keyword(Keyword::SCHEMA) {
+        return alter::drop_schema(parser);
+    }
+    for what in ["JOB", "SNAPSHOT", "DATA", "FUNCTION", "TYPE", "DATABASE"] {
         if word(parser, what) {
             let what = if what == "DATA" { "DATA CONNECTION" } else { what };
             return refused(format!("the statement DROP {what} is not served"));

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use super::json::word;
 use super::statements::{Refusal, if_exists, parse_name};
 use super::tables::{CreateTable, options};
-use super::Parsed;
+use super::{AlterTable, Comment, Parsed};
 
 /// A statement about tables.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,26 @@ pub(crate) enum TableStatement {
         /// Whether their counters begin anew.
         restart: bool,
     },
+    /// `ALTER TABLE`.
+    Alter(AlterTable),
+    /// `COMMENT ON`.
+    Comment(Comment),
+    /// `CREATE SCHEMA`.
+    CreateSchema {
+        /// The schema.
+        name: String,
+        /// Whether it is no error that it is there.
+        if_not_exists: bool,
+    },
+    /// `DROP SCHEMA`.
+    DropSchema {
+        /// The schemas.
+        names: Vec<String>,
+        /// Whether the absence of one is no error.
+        if_exists: bool,
+        /// Whether its tables go with it.
+        cascade: bool,
+    },
     /// What needs not be done, because it is always so: `REFRESH TABLE`, `OPTIMIZE TABLE`, `ANALYZE`, `VACUUM`.
     KeepUp {
         /// The words that PostgreSQL reports.
@@ -45,6 +65,10 @@ impl TableStatement {
             TableStatement::Create(_) => "CREATE TABLE",
             TableStatement::Drop { .. } => "DROP TABLE",
             TableStatement::Truncate { .. } => "TRUNCATE TABLE",
+            TableStatement::Alter(_) => "ALTER TABLE",
+            TableStatement::Comment(_) => "COMMENT",
+            TableStatement::CreateSchema { .. } => "CREATE SCHEMA",
+            TableStatement::DropSchema { .. } => "DROP SCHEMA",
             TableStatement::KeepUp { command, .. } => command,
         }
     }

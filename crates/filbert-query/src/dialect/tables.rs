@@ -24,6 +24,8 @@ pub(crate) struct CreateTable {
     pub(crate) if_not_exists: bool,
     /// Its columns.
     pub(crate) columns: Vec<ColumnDefinition>,
+    /// Names for the columns of `AS`; empty = as the query names them.
+    pub(crate) names: Vec<String>,
     /// Constraints that stand apart.
     pub(crate) constraints: Vec<Constraint>,
     /// Tables whose columns come before its own: `LIKE`.
@@ -61,6 +63,14 @@ pub(crate) struct ColumnDefinition {
     pub(crate) constraints: Vec<Constraint>,
 }
 
+impl ColumnDefinition {
+    /// A column of which only the type is declared.
+    pub(crate) fn plain(name: String, declared: DeclaredType) -> ColumnDefinition {
+        let (not_null, default, generated, counting) = Default::default();
+        ColumnDefinition { name, declared, not_null, default, generated, counting, constraints: Vec::new() }
+    }
+}
+
 /// A constraint of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Constraint {
@@ -80,13 +90,15 @@ pub(crate) enum ConstraintKind {
 }
 
 /// Takes a statement from behind `CREATE TABLE` on.
-pub(super) fn create_table(parser: &mut Parser<'_>, text: &str, dialect: Dialect) -> Result<Parsed, Refusal> {
+pub(super) fn create_table(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed, Refusal> {
     let mut table = CreateTable { if_not_exists: if_not_exists(parser), ..CreateTable::default() };
     table.name = parse_name(parser)?;
     let mut names = Vec::new();
-    if parser.consume_token(&Token::LParen) {
+    if names_alone(parser) {
+        table.names = names_in_brackets(parser)?;
+    } else if parser.consume_token(&Token::LParen) {
         while parser.peek_token_ref().token != Token::RParen {
-            element(parser, text, dialect, &mut table, &mut names)?;
+            element(parser, dialect, &mut table, &mut names)?;
             if !parser.consume_token(&Token::Comma) {
                 break;
             }
@@ -106,8 +118,17 @@ pub(super) fn create_table(parser: &mut Parser<'_>, text: &str, dialect: Dialect
             expect_word(parser, "DATA")?;
         }
         table.source = Some(query);
+    } else if !table.names.is_empty() {
+        return Ok(parser.expected("AS and a query, or columns with types", parser.peek_token())?);
     }
     Ok(Parsed::Table(super::TableStatement::Create(Box::new(table))))
+}
+
+/// Whether names of columns come, without their types: `(a, b) AS SELECT ..`.
+fn names_alone(parser: &Parser<'_>) -> bool {
+    parser.peek_token_ref().token == Token::LParen
+        && matches!(parser.peek_nth_token_ref(1).token, Token::Word(_))
+        && matches!(parser.peek_nth_token_ref(2).token, Token::Comma | Token::RParen)
 }
 
 fn check_width(table: &CreateTable) -> Result<(), Refusal> {
@@ -123,7 +144,6 @@ fn check_width(table: &CreateTable) -> Result<(), Refusal> {
 /// A column, a constraint, `LIKE`, or an index that CrateDB declares within the table.
 fn element(
     parser: &mut Parser<'_>,
-    text: &str,
     dialect: Dialect,
     table: &mut CreateTable,
     names: &mut Vec<String>,
@@ -142,7 +162,7 @@ fn element(
     if dialect == Dialect::Crate && parser.peek_keyword(Keyword::INDEX) && is_index(parser) {
         return refused_as("0A000", "full-text indexes are not served: INDEX within CREATE TABLE");
     }
-    let column = column(parser, text, dialect)?;
+    let column = column(parser, dialect)?;
     if names.contains(&column.name) {
         return refused_as("42701", format!("column {:?} specified more than once", column.name));
     }
@@ -157,24 +177,20 @@ fn is_index(parser: &Parser<'_>) -> bool {
 }
 
 /// A column as `CREATE TABLE` and `ALTER TABLE` declare it.
-pub(super) fn column(parser: &mut Parser<'_>, text: &str, dialect: Dialect) -> Result<ColumnDefinition, Refusal> {
+pub(super) fn column(parser: &mut Parser<'_>, dialect: Dialect) -> Result<ColumnDefinition, Refusal> {
     let name = parser.parse_identifier()?.value;
     let (declared, counting) = declared_types::column_type(parser, &name, dialect)?;
     let mut column = ColumnDefinition {
-        name,
-        declared,
         not_null: counting.is_some(),
-        default: None,
-        generated: None,
         counting,
-        constraints: Vec::new(),
+        ..ColumnDefinition::plain(name, declared)
     };
-    while column_option(parser, text, &mut column)? {}
+    while column_option(parser, &mut column)? {}
     Ok(column)
 }
 
 /// One option of a column; `false` if none follows.
-fn column_option(parser: &mut Parser<'_>, text: &str, column: &mut ColumnDefinition) -> Result<bool, Refusal> {
+fn column_option(parser: &mut Parser<'_>, column: &mut ColumnDefinition) -> Result<bool, Refusal> {
     if parser.parse_keywords(&[Keyword::NOT, Keyword::NULL]) {
         column.not_null = true;
     } else if parser.parse_keyword(Keyword::NULL) {
@@ -209,7 +225,6 @@ fn column_option(parser: &mut Parser<'_>, text: &str, column: &mut ColumnDefinit
     } else {
         return Ok(false);
     }
-    let _ = text;
     Ok(true)
 }
 

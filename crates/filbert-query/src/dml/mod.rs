@@ -140,13 +140,13 @@ impl Changing {
 }
 
 /// The values of a batch.
-struct Rows<'b> {
+pub(crate) struct Rows<'b> {
     batch: &'b RecordBatch,
     columns: Vec<(FieldType, Option<ColumnReader<'b>>)>,
 }
 
 impl<'b> Rows<'b> {
-    fn of(batch: &'b RecordBatch) -> Self {
+    pub(crate) fn of(batch: &'b RecordBatch) -> Self {
         let columns = batch.schema_ref().fields().iter().zip(batch.columns()).map(|(field, column)| {
             let field_type = crate::types::field_type_of(field);
             let reader = ColumnReader::new(column.as_ref(), &field_type);
@@ -155,7 +155,11 @@ impl<'b> Rows<'b> {
         Rows { batch, columns: columns.collect() }
     }
 
-    fn get(&self, column: usize, row: usize) -> Result<Value<'_>, SqlError> {
+    /// A value; null where there is no such column.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn get(&self, column: usize, row: usize) -> Result<Value<'_>, SqlError> {
         match self.columns.get(column) {
             None => Ok(Value::Null),
             Some((_, Some(reader))) => Ok(reader.get(row)),

@@ -65,6 +65,14 @@ impl EntryWriter {
         Ok(writer)
     }
 
+    /// The id of the Compact schema that values are written by, if they are Compact.
+    pub(crate) fn value_schema(&self) -> Option<i64> {
+        match &self.value {
+            Part::Compact { writer, .. } => Some(writer.schema().fingerprint().0),
+            _ => None,
+        }
+    }
+
     /// Takes each value of a row as its column's type.
     pub(crate) fn convert<'v>(&self, column: usize, value: Value<'v>) -> Result<Value<'v>, SqlError> {
         let Some((name, field_type)) = self.types.get(column) else { return Ok(value) };
@@ -188,7 +196,8 @@ fn json_blob(columns: &[(usize, String)], row: &[Value<'_>]) -> Result<Blob, Dat
     Value::Json(Cow::Owned(text)).to_blob()
 }
 
-fn push_json(value: &Value<'_>, out: &mut String) {
+/// A value as JSON writes it.
+pub(crate) fn push_json(value: &Value<'_>, out: &mut String) {
     match value {
         Value::Null => out.push_str("null"),
         Value::Boolean(true) => out.push_str("true"),
@@ -218,7 +227,7 @@ fn push_json(value: &Value<'_>, out: &mut String) {
 }
 
 /// A text as JSON writes it.
-fn push_json_text(text: &str, out: &mut String) {
+pub(crate) fn push_json_text(text: &str, out: &mut String) {
     out.push('"');
     for char in text.chars() {
         match char {
