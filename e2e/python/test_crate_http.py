@@ -12,7 +12,7 @@ from crate_tools import Http
 from member import eventually
 
 COLUMNS = """
-    id text primary key, flag boolean, tiny char, small smallint, number integer, large bigint, single real, exact double precision,
+    id text primary key, flag boolean, tiny byte, small smallint, number integer, large bigint, single real, exact double precision,
     cash numeric(20, 2), born timestamp with time zone, seen timestamp without time zone, address ip, tags array(text),
     grades array(integer), details object(dynamic), place geo_point
 """

@@ -37,6 +37,7 @@ def engine(member):
 def session(engine):
     with Session(engine) as session:
         yield session
+        session.rollback()
         session.execute(sa.delete(Person))
         session.commit()
 

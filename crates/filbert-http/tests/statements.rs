@@ -109,8 +109,10 @@ fn a_client_that_goes_in_the_midst_of_rows_ends_its_cursor() {
     // Nobody reads, so few pages are asked for: what sockets hold, and no more.
     assert!(door.seen.pages.load(Ordering::SeqCst) < 200);
     assert_eq!(door.seen.cursors_dropped.load(Ordering::SeqCst), 0);
+    assert_eq!(door.grid.metrics().statements_running(), 1);
     drop(client);
     eventually("the cursor is dropped", || door.seen.cursors_dropped.load(Ordering::SeqCst) == 1);
+    eventually("the statement is over", || door.grid.metrics().statements_running() == 0);
 }
 
 #[test]

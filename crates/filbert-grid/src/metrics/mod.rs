@@ -201,7 +201,7 @@ impl Metrics {
         self.statements.figures()
     }
 
-    /// Statements that run now.
+    /// Statements that run now, those whose rows are not all read among them.
     pub fn statements_running(&self) -> usize {
         self.statements.running()
     }

@@ -8,8 +8,9 @@ use filbert_data::FieldType;
 
 use super::{Histogram, HistogramCounts, Metrics};
 use crate::query::{
-    DescribeReply, EngineFigures, EntryFilter, EntryProjection, MapQuery, PreparedQuery, QueryEngine, RowWriterReply,
-    Running, SqlError, Statement, StatementReply, StatementResult, WriteMode,
+    ColumnMeta, Cursor, DescribeReply, EngineFigures, EntryFilter, EntryProjection, MapQuery, Page, PageReply,
+    PreparedQuery, QueryEngine, RowWriterReply, Running, SqlError, Statement, StatementReply, StatementResult,
+    WriteMode,
 };
 use crate::{GridError, Map};
 
@@ -110,7 +111,7 @@ pub struct StatementFigures {
     pub succeeded: u64,
     /// Statements that gave an error since the start.
     pub failed: u64,
-    /// How long each took until its result began: all rows that follow are apart.
+    /// How long each took until its count or the first page of its rows was there.
     pub durations: HistogramCounts,
 }
 
@@ -151,27 +152,78 @@ impl Statements {
     }
 }
 
-/// A statement that runs, until its reply is called or dropped.
+/// A statement that runs: until it has told its count, or its rows are read or given up.
 struct Run {
     metrics: Arc<Metrics>,
     kind: StatementKind,
     started: Instant,
+    is_told: bool,
 }
 
 impl Run {
     fn begin(metrics: &Arc<Metrics>, kind: StatementKind) -> Run {
         metrics.statements.running.fetch_add(1, Ordering::Relaxed);
-        Run { metrics: metrics.clone(), kind, started: Instant::now() }
+        Run { metrics: metrics.clone(), kind, started: Instant::now(), is_told: false }
     }
 
-    fn end<T>(self, result: &Result<T, SqlError>) {
-        self.metrics.statements.ended(self.kind, self.started, result.is_ok());
+    /// Counts it, with the time until now. It is counted once.
+    fn tell(&mut self, is_success: bool) {
+        if !std::mem::replace(&mut self.is_told, true) {
+            self.metrics.statements.ended(self.kind, self.started, is_success);
+        }
     }
 }
 
+/// What nobody waited for did not succeed.
 impl Drop for Run {
     fn drop(&mut self) {
+        self.tell(false);
         self.metrics.statements.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Rows of a statement that is counted when its first page is there, and runs until its last one is.
+struct MeteredCursor {
+    cursor: Box<dyn Cursor>,
+    run: Option<Run>,
+}
+
+impl MeteredCursor {
+    fn new(cursor: Box<dyn Cursor>, mut run: Option<Run>, page: &Result<Page, SqlError>) -> MeteredCursor {
+        if let Some(run) = &mut run {
+            run.tell(page.is_ok());
+        }
+        let goes_on = page.as_ref().is_ok_and(|page| !page.last);
+        MeteredCursor { cursor, run: run.filter(|_| goes_on) }
+    }
+}
+
+impl Cursor for MeteredCursor {
+    fn columns(&self) -> &Arc<[ColumnMeta]> {
+        self.cursor.columns()
+    }
+
+    fn is_infinite(&self) -> bool {
+        self.cursor.is_infinite()
+    }
+
+    fn page_now(&mut self, rows_max: usize) -> Option<Result<Page, SqlError>> {
+        let page = self.cursor.page_now(rows_max)?;
+        if let Some(run) = &mut self.run {
+            run.tell(page.is_ok());
+        }
+        if page.as_ref().map_or(true, |page| page.last) {
+            self.run = None;
+        }
+        Some(page)
+    }
+
+    fn page(self: Box<Self>, rows_max: usize, reply: PageReply) {
+        let MeteredCursor { cursor, run } = *self;
+        let reply = Box::new(move |cursor: Box<dyn Cursor>, page: Result<Page, SqlError>| {
+            reply(Box::new(MeteredCursor::new(cursor, run, &page)), page);
+        });
+        cursor.page(rows_max, reply);
     }
 }
 
@@ -198,10 +250,18 @@ impl QueryEngine for Metered {
     }
 
     fn execute(&self, statement: &Statement<'_>, reply: StatementReply) -> Running {
-        let run = Run::begin(&self.metrics, StatementKind::of(statement.text));
+        let mut run = Run::begin(&self.metrics, StatementKind::of(statement.text));
         let reply = Box::new(move |result: Result<StatementResult, SqlError>| {
-            run.end(&result);
-            reply(result);
+            reply(match result {
+                Ok(StatementResult::Rows(cursor)) => {
+                    Ok(StatementResult::Rows(Box::new(MeteredCursor { cursor, run: Some(run) })))
+                }
+                other => {
+                    run.tell(other.is_ok());
+                    drop(run);
+                    other
+                }
+            });
         });
         self.engine.execute(statement, reply)
     }
@@ -211,9 +271,10 @@ impl QueryEngine for Metered {
     }
 
     fn row_writer(&self, statement: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {
-        let run = Run::begin(&self.metrics, StatementKind::of(statement.text));
+        let mut run = Run::begin(&self.metrics, StatementKind::of(statement.text));
         let reply = Box::new(move |result: Result<_, SqlError>| {
-            run.end(&result);
+            run.tell(result.is_ok());
+            drop(run);
             reply(result);
         });
         self.engine.row_writer(statement, mode, reply);
