@@ -19,6 +19,9 @@ pub struct PostgresConfig {
     /// Bytes of one message. Default 256 MiB: more than rows and parameters have in practice, and a member's memory should not
     /// depend on one client's message.
     pub message_bytes_max: usize,
+    /// Bytes of requests that all connections together hold before they are handled; whoever sends more than there is room for is
+    /// disconnected. Default 1 GiB: four of the largest messages at once, and no more however many clients there are.
+    pub requests_bytes_max: usize,
     /// Bytes of one message before authentication. Default 10,000, as in PostgreSQL.
     pub unauthenticated_message_bytes_max: usize,
     /// Bytes of rows that are made before they are written. Default 64 KiB: enough for one system call to be worth it, little beside
@@ -58,6 +61,7 @@ impl Default for PostgresConfig {
             users: Vec::new(),
             tls: None,
             message_bytes_max: 256 << 20,
+            requests_bytes_max: 1 << 30,
             unauthenticated_message_bytes_max: 10_000,
             write_buffer_bytes: 64 << 10,
             read_ahead_bytes_max: 1 << 20,

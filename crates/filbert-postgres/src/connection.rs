@@ -63,7 +63,7 @@ async fn open(
     stream: TcpStream,
     ending: &mut watch::Receiver<Ending>,
 ) -> Outcome<Option<Session>> {
-    let mut link = Link::new(Stream::Plain(stream));
+    let mut link = Link::new(Stream::Plain(stream), shared.budget.clone());
     let result = tokio::select! {
         biased;
         result = negotiate(shared, &mut link) => result,

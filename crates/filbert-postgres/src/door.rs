@@ -14,6 +14,7 @@ use tracing::{debug, info, warn};
 use crate::{
     BrokenVerifier, PostgresConfig, TlsError,
     connection::{self, Ending},
+    link::Budget,
     registry::Registry,
     scram::Users,
     tls,
@@ -59,6 +60,7 @@ pub(crate) struct Shared {
     pub(crate) users: Users,
     pub(crate) tls: Option<Acceptor>,
     pub(crate) registry: Arc<Registry>,
+    pub(crate) budget: Arc<Budget>,
 }
 
 /// What takes connections into TLS.
@@ -116,7 +118,8 @@ impl PostgresDoor {
         let unknown = |source| PostgresDoorError::Listen { address: config.listen, tried: 1, source };
         let address = listener.local_addr().map_err(unknown)?;
         debug!("listening on {address} for PostgreSQL's clients");
-        let shared = Shared { grid, config, users, tls, registry: Arc::default() };
+        let budget = Arc::new(Budget::new(config.requests_bytes_max));
+        let shared = Shared { grid, config, users, tls, registry: Arc::default(), budget };
         Ok(PostgresDoor { listener, address, shared: Arc::new(shared) })
     }
 

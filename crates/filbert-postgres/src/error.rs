@@ -30,6 +30,7 @@ pub(crate) mod sqlstate {
     pub(crate) const DUPLICATE_CURSOR: &str = "42P03";
     pub(crate) const DUPLICATE_STATEMENT: &str = "42P05";
     pub(crate) const LIMIT_EXCEEDED: &str = "54000";
+    pub(crate) const OUT_OF_MEMORY: &str = "53200";
     pub(crate) const TOO_MANY_CONNECTIONS: &str = "53300";
     pub(crate) const NOT_IN_STATE: &str = "55000";
     pub(crate) const CANCELLED: &str = "57014";
@@ -164,6 +165,9 @@ impl From<Violation> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Failure::Gone(error)
+        match error.kind() {
+            io::ErrorKind::OutOfMemory => Failure::Fatal(PgError::new(sqlstate::OUT_OF_MEMORY, error.to_string())),
+            _ => Failure::Gone(error),
+        }
     }
 }

@@ -5,6 +5,10 @@ use std::{
     future::poll_fn,
     io,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -110,6 +114,19 @@ impl Stream {
     }
 }
 
+/// Bytes of requests that all connections of a door may hold together.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    used: AtomicUsize,
+    max: usize,
+}
+
+impl Budget {
+    pub(crate) fn new(max: usize) -> Budget {
+        Budget { used: AtomicUsize::new(0), max }
+    }
+}
+
 /// A whole message: its name and its body.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
@@ -125,11 +142,42 @@ pub(crate) struct Link {
     pub(crate) out: Out,
     /// Bytes at the front of `out` that are sent.
     sent: usize,
+    budget: Arc<Budget>,
+    /// Bytes of the budget that this connection uses.
+    counted: usize,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.counted, Ordering::Relaxed);
+    }
 }
 
 impl Link {
-    pub(crate) fn new(stream: Stream) -> Link {
-        Link { stream, input: BytesMut::new(), out: Out::default(), sent: 0 }
+    pub(crate) fn new(stream: Stream, budget: Arc<Budget>) -> Link {
+        Link { stream, input: BytesMut::new(), out: Out::default(), sent: 0, budget, counted: 0 }
+    }
+
+    /// Takes what the requests at hand need out of the budget, or gives it back. Small ones are not counted.
+    fn count(&mut self) -> io::Result<()> {
+        let held = if self.input.len() > READ_BYTES { self.input.len() } else { 0 };
+        let used = match held.checked_sub(self.counted) {
+            Some(0) => return Ok(()),
+            Some(more) => self.budget.used.fetch_add(more, Ordering::Relaxed) + more,
+            None => {
+                self.budget.used.fetch_sub(self.counted - held, Ordering::Relaxed);
+                0
+            }
+        };
+        self.counted = held;
+        if used <= self.budget.max {
+            return Ok(());
+        }
+        let text = format!(
+            "requests of all clients have {used} bytes, more than the {} of requests_bytes_max",
+            self.budget.max
+        );
+        Err(io::Error::new(io::ErrorKind::OutOfMemory, text))
     }
 
     /// Whether what came begins with this byte.
@@ -174,6 +222,8 @@ impl Link {
         match wire::frame(&self.input, bytes_max)? {
             Some((tag, length)) if length <= self.input.len() => {
                 let message = self.input.split_to(length).freeze();
+                // Less than before is never too much.
+                let _ = self.count();
                 if self.input.is_empty() {
                     // What is left is the end of a buffer that the message keeps; an idle connection is to hold none.
                     self.input = BytesMut::new();
@@ -202,7 +252,7 @@ impl Link {
                 }
                 Poll::Ready(Ok(())) => {
                     self.input.extend_from_slice(buffer.filled());
-                    Poll::Ready(Ok(()))
+                    Poll::Ready(self.count())
                 }
                 other => other,
             }

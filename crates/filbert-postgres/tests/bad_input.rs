@@ -182,6 +182,27 @@ fn there_are_limits() {
 }
 
 #[test]
+fn requests_of_all_clients_have_a_limit() {
+    let server = Server::with(|config| config.requests_bytes_max = 3_500_000);
+    let mut clients: Vec<Raw> = (0..3).map(|_| Raw::session(&server)).collect();
+    let part = [&b"Q"[..], &2_000_000_u32.to_be_bytes(), &[b' '; 1_200_000]].concat();
+    for client in &mut clients {
+        client.bytes(&part);
+        thread::sleep(Duration::from_millis(100));
+    }
+    let mut last = clients.pop().unwrap();
+    assert_eq!(last.until_ready(), "E53200 -");
+    drop(last);
+    // The others have their room, and it is given back.
+    for client in &mut clients {
+        client.bytes(&[&[b' '; 799_995][..], b"\0"].concat());
+        assert_eq!(client.until_ready(), "I Z(I)");
+        client.query("insert 1");
+        assert_eq!(client.until_ready(), "C(INSERT 0 1) Z(I)");
+    }
+}
+
+#[test]
 fn a_client_that_does_not_read_does_not_fill_the_memory() {
     let server = Server::start();
     let mut raw = Raw::session(&server);
