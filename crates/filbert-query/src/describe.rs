@@ -13,6 +13,7 @@ use crate::dml::literals::parameter;
 use crate::dml::returning::Returning;
 use crate::dml::targets::{column_index, target_columns};
 use crate::engine::{Inner, Plan};
+use crate::session;
 use crate::types::field_type_of_arrow;
 
 /// The column of statements that answer with lines of text.
@@ -28,7 +29,17 @@ pub(crate) async fn describe(
     types: &[Option<FieldType>],
 ) -> Result<Arc<Description>, SqlError> {
     let plan = engine.plan(text, asker).await?;
-    let description = match &*plan {
+    of_plan(engine, asker, &plan, types)
+}
+
+/// Describes a plan.
+pub(crate) fn of_plan(
+    engine: &Inner,
+    asker: &Asker,
+    plan: &Plan,
+    types: &[Option<FieldType>],
+) -> Result<Arc<Description>, SqlError> {
+    let description = match plan {
         Plan::Query { planned, .. } => Description {
             command: Command::Select,
             parameters: parameters(&planned.parameters, types),
@@ -48,6 +59,11 @@ pub(crate) async fn describe(
             let parameters = parameters(&vec![None; statement.parameters], types);
             Description { command: Command::Other(command), parameters, columns }
         }
+        Plan::Session { command, parameters: count } => Description {
+            command: Command::Other(session::tag(command)),
+            parameters: parameters(&vec![None; *count], types),
+            columns: session::value_columns(command),
+        },
     };
     Ok(Arc::new(description))
 }
@@ -122,6 +138,6 @@ fn of_other(parsed: &Parsed) -> (&'static str, Option<Arc<[ColumnMeta]>>) {
         Parsed::DropIndex { .. } => ("DROP INDEX", None),
         Parsed::CreateView { .. } => ("CREATE VIEW", None),
         Parsed::DropView { .. } => ("DROP VIEW", None),
-        Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_) | Parsed::Query(_) => ("SELECT", None),
+        Parsed::Session(_) | Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_) | Parsed::Query(_) => ("SELECT", None),
     }
 }

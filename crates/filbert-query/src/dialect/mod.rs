@@ -15,6 +15,8 @@ mod hooks;
 mod json;
 mod names;
 mod rewrite;
+mod server;
+mod session;
 mod statements;
 mod subqueries;
 mod table_statements;
@@ -25,6 +27,7 @@ mod types;
 pub(crate) use grammar::HazelcastDialect;
 pub(crate) use names::{CATALOGS, DEFAULT_SCHEMAS, catalog_name, in_schema, schema_of};
 pub(crate) use rewrite::like_pattern;
+pub(crate) use session::{Command as SessionCommand, Job};
 pub(crate) use table_statements::TableStatement;
 pub(crate) use tables::{ColumnDefinition, ConstraintKind, CreateTable};
 pub(crate) use types::sql_type;
@@ -105,8 +108,10 @@ pub(crate) enum Parsed {
     },
     /// A statement about tables.
     Table(TableStatement),
-    /// `SHOW`.
+    /// `SHOW` of what the catalog has.
     Show(ShowWhat),
+    /// What concerns the session and its transactions.
+    Session(SessionCommand),
     /// `INSERT INTO` or `SINK INTO`.
     Insert(Insert),
     /// `UPDATE`.
@@ -316,8 +321,9 @@ pub(crate) struct Delete {
 /// # Errors
 /// It is beyond a limit, is not of the grammar, or asks for what is not served. Errors of the grammar tell line and column, from 1.
 pub(crate) fn parse(text: &str, dialect: Dialect, limits: &Limits) -> Result<ParsedStatement, SqlError> {
-    let (tokens, parameters) = tokens::tokens(text, dialect, limits)?;
-    let parsed = statements::statement(text, tokens, dialect, limits)?;
+    let tokenized = tokens::tokens(text, dialect, limits).map_err(|error| tokens::located(error, text));
+    let (tokens, parameters) = tokenized?;
+    let parsed = statements::statement(text, tokens, dialect, limits).map_err(|error| tokens::located(error, text))?;
     Ok(ParsedStatement { parsed, parameters })
 }
 

@@ -91,7 +91,9 @@ pub(super) fn planner_type(field_type: &FieldType) -> Option<DataType> {
         | FieldType::Json
         | FieldType::Object
         | FieldType::Binary
-        | FieldType::Interval
-        | FieldType::Array(_) => return None,
+        | FieldType::Interval => return None,
+        FieldType::Array(item) => {
+            DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(planner_type(item)?), None))
+        }
     })
 }
