@@ -14,6 +14,7 @@ use crate::dml::returning::Returning;
 use crate::dml::targets::{column_index, target_columns};
 use crate::engine::{Inner, Plan};
 use crate::row_writer::copy_writer;
+use crate::session;
 use crate::types::field_type_of_arrow;
 
 /// The column of statements that answer with lines of text.
@@ -29,7 +30,17 @@ pub(crate) async fn describe(
     types: &[Option<FieldType>],
 ) -> Result<Arc<Description>, SqlError> {
     let plan = engine.plan(text, asker).await?;
-    let description = match &*plan {
+    of_plan(engine, asker, &plan, types)
+}
+
+/// Describes a plan.
+pub(crate) fn of_plan(
+    engine: &Inner,
+    asker: &Asker,
+    plan: &Plan,
+    types: &[Option<FieldType>],
+) -> Result<Arc<Description>, SqlError> {
+    let description = match plan {
         Plan::Query { planned, copy, .. } => Description {
             command: copy.clone().map_or(Command::Select, Command::CopyOut),
             parameters: parameters(&planned.parameters, types),
@@ -60,6 +71,11 @@ pub(crate) async fn describe(
             let parameters = parameters(&vec![None; statement.parameters], types);
             Description { command: Command::Other(command), parameters, columns }
         }
+        Plan::Session { command, parameters: count } => Description {
+            command: Command::Other(session::tag(command)),
+            parameters: parameters(&vec![None; *count], types),
+            columns: session::value_columns(command),
+        },
     };
     Ok(Arc::new(description))
 }
@@ -134,7 +150,9 @@ fn of_other(parsed: &Parsed) -> (&'static str, Option<Arc<[ColumnMeta]>>) {
         Parsed::DropIndex { .. } => ("DROP INDEX", None),
         Parsed::CreateView { .. } => ("CREATE VIEW", None),
         Parsed::DropView { .. } => ("DROP VIEW", None),
-        Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_) | Parsed::Query(_) => ("SELECT", None),
         Parsed::Copy(_) => ("COPY", None),
+        Parsed::Session(_) | Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_) | Parsed::Query(_) => {
+            ("SELECT", None)
+        }
     }
 }

@@ -12,8 +12,9 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_
 use datafusion::sql::sqlparser::ast::Query;
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{
-    ColumnMeta, CopyFormat, DescribeReply, Dialect, EntryFilter, EntryProjection, ExpectedResult, MapQuery, PreparedQuery,
-    QueryEngine, RowWriterReply, Running, SqlError, SqlErrorCode, Statement, StatementReply, StatementResult, WriteMode,
+    ColumnMeta, CopyFormat, DescribeReply, Dialect, EntryFilter, EntryProjection, ExpectedResult, MapQuery,
+    PreparedQuery, QueryEngine, RowWriterReply, Running, Session, SqlError, SqlErrorCode, Statement, StatementReply,
+    StatementResult, WriteMode,
 };
 use filbert_grid::{Grid, GridError, Map, layout_changes};
 
@@ -24,18 +25,21 @@ use crate::copy;
 use crate::cursor::{Limits, ReadyRows, RunningRows, ended_early};
 use crate::ddl;
 use crate::describe;
-use crate::dialect::{self, Copy, FileFormat, Parsed, ParsedStatement, Place};
+use crate::dialect::{self, Copy, FileFormat, Parsed, ParsedStatement, Place, SessionCommand};
 use crate::dml::{Changed, Dml};
 use crate::error::{of_datafusion, parsing_error};
 use crate::explain;
+use crate::jobs::Jobs;
 use crate::plan::fairness::fair;
 use crate::plan::planner::{PlannedQuery, bind, check_count, columns_of, plan_query, with_parameters};
 use crate::plan::session::Sessions;
 use crate::plan_cache::{PlanCache, PlanCacheStatistics};
 use crate::predicates;
 use crate::row_writer;
+use crate::session;
 use crate::short::{ShortDml, ShortQuery};
-use crate::tables::{TableCatalog, Tables};
+use crate::surroundings::Server;
+use crate::tables::Tables;
 use crate::threads::Threads;
 
 /// Figures of the engine.
@@ -64,8 +68,34 @@ pub(crate) enum Plan {
         statement: ParsedStatement,
         short: Option<ShortDml>,
     },
+    /// What concerns the session.
+    Session {
+        command: SessionCommand,
+        parameters: usize,
+    },
     /// Everything that is rare.
     Other(ParsedStatement),
+}
+
+impl Plan {
+    /// The values that a statement takes of those that came with it.
+    ///
+    /// # Errors
+    /// There are too few of them, or too many.
+    fn given<'p, 'v>(&self, dialect: Dialect, values: &'p [Value<'v>]) -> Result<&'p [Value<'v>], SqlError> {
+        let wanted = match self {
+            Plan::Query { planned, .. } => planned.parameters.len(),
+            Plan::Change { statement, .. } | Plan::Other(statement) => statement.parameters,
+            Plan::Session { parameters, .. } => *parameters,
+        };
+        let given = match dialect {
+            // CrateDB's own clients give more than the statement asks for at times.
+            Dialect::Crate => values.get(..wanted).unwrap_or(values),
+            Dialect::Hazelcast | Dialect::Postgres => values,
+        };
+        check_count(wanted, given.len())?;
+        Ok(given)
+    }
 }
 
 pub(crate) struct Inner {
@@ -97,7 +127,8 @@ impl Engine {
     pub fn start(grid: &Arc<Grid>, config: QueryConfig) -> Result<Engine, GridError> {
         let catalog = Arc::new(Catalog::new(config.catalog_entries_max));
         let tables = Arc::new(Tables::new(Arc::downgrade(grid), catalog));
-        let sessions = Sessions::new(&config, Arc::new(TableCatalog::new(tables.clone())))?;
+        let server = Arc::new(Server::new(tables.clone(), Jobs::default()));
+        let sessions = Sessions::new(&config, &server)?;
         let threads = Threads::start(config.threads)?;
         let plans = [(); 3].map(|()| PlanCache::new(config.plans_max));
         let engine = Engine { inner: Arc::new(Inner { config, tables, sessions, threads, plans }) };
@@ -120,24 +151,24 @@ impl QueryEngine for Engine {
         let inner = &*self.inner;
         let key = plan_key(statement.session, statement.text);
         let plan = inner.plans(dialect_of(statement.session)).find(&key, inner.version())?;
+        let parameters = match plan.given(dialect_of(statement.session), statement.parameters) {
+            Ok(parameters) => parameters,
+            Err(error) => return Some(Err(error)),
+        };
         match &*plan {
             Plan::Query { short: Some(short), planned, .. } if statement.expected != ExpectedResult::UpdateCount => {
-                if let Err(error) = check_count(planned.parameters.len(), statement.parameters.len()) {
-                    return Some(Err(error));
-                }
-                let rows = short.run_in_place(statement.parameters)?;
+                let rows = short.run_in_place(parameters)?;
                 Some(rows.map(|rows| StatementResult::Rows(Box::new(ReadyRows::new(planned.columns.clone(), rows)))))
             }
-            Plan::Change { short: Some(short), statement: parsed } => {
-                let other = if short.returning().is_some() { ExpectedResult::UpdateCount } else { ExpectedResult::Rows };
+            Plan::Change { short: Some(short), .. } => {
+                let other =
+                    if short.returning().is_some() { ExpectedResult::UpdateCount } else { ExpectedResult::Rows };
                 if statement.expected == other {
                     return None;
                 }
-                if let Err(error) = check_count(parsed.parameters, statement.parameters.len()) {
-                    return Some(Err(error));
-                }
-                short.run_in_place(statement.parameters)
+                short.run_in_place(parameters)
             }
+            Plan::Session { command, .. } => Some(inner.run_session(command, statement.session, parameters)),
             _ => None,
         }
     }
@@ -168,6 +199,11 @@ impl QueryEngine for Engine {
     fn describe(&self, statement: &Statement<'_>, types: &[Option<FieldType>], reply: DescribeReply) {
         let (inner, text, types) = (self.inner.clone(), statement.text.to_owned(), types.to_vec());
         let asker = Asker::new(statement.session);
+        // What is known needs no other thread.
+        let key = plan_key(statement.session, statement.text);
+        if let Some(plan) = inner.plans(asker.dialect()).find(&key, inner.version()) {
+            return reply(describe::of_plan(&inner, &asker, &plan, &types));
+        }
         self.inner.threads.spawn(async move { reply(describe::describe(&inner, &text, &asker, &types).await) });
     }
 
@@ -246,9 +282,24 @@ impl Inner {
         Ok(plan)
     }
 
+    /// Runs a statement about a session.
+    fn run_session(
+        &self,
+        command: &SessionCommand,
+        session: Option<&Arc<Session>>,
+        parameters: &[Value<'_>],
+    ) -> Result<StatementResult, SqlError> {
+        session::run(command, session, dialect_of(session), parameters, |_| Ok(0))
+    }
+
     async fn make_plan(&self, statement: ParsedStatement, asker: &Asker) -> Result<Plan, SqlError> {
         let ParsedStatement { parsed, parameters } = statement;
         match parsed {
+            Parsed::Session(SessionCommand::Ask(text)) => {
+                let query = dialect::parse(&text, asker.dialect(), &dialect::Limits::default())?;
+                Box::pin(self.make_plan(query, asker)).await
+            }
+            Parsed::Session(command) => Ok(Plan::Session { command, parameters }),
             Parsed::Query(query) => self.plan_query(*query, parameters, asker, None).await,
             Parsed::Copy(copy) => match *copy {
                 Copy { query: Some(query), place: Place::Client, format: FileFormat::Rows(format), .. } => {
@@ -273,7 +324,7 @@ impl Inner {
         copy: Option<CopyFormat>,
     ) -> Result<Plan, SqlError> {
         let state = self.sessions.planning(asker.dialect());
-        let mut planned = plan_query(state, &self.tables, query).await?;
+        let mut planned = plan_query(state, &self.tables, asker.dialect(), query).await?;
         planned.parameters.resize(parameters, None);
         // A plan whose parameters' types are open cannot be optimized before they are known.
         let optimized = state.optimize(&planned.plan).ok();
@@ -298,12 +349,13 @@ struct Task {
 }
 
 impl Task {
-    async fn run(self) -> Result<StatementResult, SqlError> {
+    async fn run(mut self) -> Result<StatementResult, SqlError> {
         let plan = self.inner.plan(&self.text, &self.asker).await?;
+        let given = plan.given(self.asker.dialect(), &self.parameters)?.len();
+        self.parameters.truncate(given);
         match &*plan {
             Plan::Query { planned, optimized, short, .. } => {
                 self.expect(ExpectedResult::Rows)?;
-                check_count(planned.parameters.len(), self.parameters.len())?;
                 if let Some(short) = short
                     && let Some(rows) = short.run(&self.inner.threads, &self.parameters).await
                 {
@@ -314,13 +366,10 @@ impl Task {
             Plan::Change { statement, .. } => {
                 let tells = statement.parsed.tells_rows();
                 self.expect(if tells { ExpectedResult::Rows } else { ExpectedResult::UpdateCount })?;
-                check_count(statement.parameters, self.parameters.len())?;
                 self.change(&statement.parsed).await
             }
-            Plan::Other(statement) => {
-                check_count(statement.parameters, self.parameters.len())?;
-                self.other(statement).await
-            }
+            Plan::Session { command, .. } => self.inner.run_session(command, self.asker.session(), &self.parameters),
+            Plan::Other(statement) => self.other(statement).await,
         }
     }
 
@@ -358,7 +407,7 @@ impl Task {
         planned: &PlannedQuery,
         optimized: Option<&LogicalPlan>,
     ) -> Result<StatementResult, SqlError> {
-        let state = self.inner.sessions.begin(self.asker.dialect());
+        let state = self.inner.sessions.begin_for(&self.asker);
         let physical = self.physical(&state, planned, optimized).await?;
         let infinite = physical.boundedness().is_unbounded();
         let stream = execute_stream(physical, state.task_ctx()).map_err(|error| of_datafusion(&error))?;
@@ -418,15 +467,16 @@ impl Task {
                 if let Some(short) = &short {
                     explain::short(short, &self.parameters, analyze)?
                 } else {
-                    let state = self.inner.sessions.begin(self.asker.dialect());
+                    let state = self.inner.sessions.begin_for(&self.asker);
                     let physical = self.physical(&state, &planned, optimized.as_ref()).await?;
                     explain::plan(&physical, &state, analyze).await?
                 }
             }
-            Plan::Change { .. } | Plan::Other(_) if analyze => {
+            Plan::Change { .. } | Plan::Session { .. } | Plan::Other(_) if analyze => {
                 return Err(parsing_error("EXPLAIN ANALYZE runs queries only: it changes nothing"));
             }
             Plan::Change { short: Some(short), .. } => vec![short.describe()],
+            Plan::Session { command, .. } => vec![session::tag(&command).to_owned()],
             Plan::Change { statement, .. } | Plan::Other(statement) => vec![explain::change(&statement.parsed)],
         };
         Ok(ready(text_rows("rel", lines.iter().map(String::as_str))?))

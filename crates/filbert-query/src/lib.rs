@@ -29,6 +29,7 @@
 
 mod asker;
 mod catalog;
+mod catalogs;
 mod config;
 mod copy;
 mod cursor;
@@ -40,14 +41,16 @@ mod engine;
 mod error;
 mod explain;
 mod functions;
-mod information_schema;
+mod jobs;
 mod plan;
 mod plan_cache;
 mod predicates;
 mod row_writer;
 mod scan;
+mod session;
 mod short;
 mod subqueries;
+mod surroundings;
 mod tables;
 mod threads;
 mod types;

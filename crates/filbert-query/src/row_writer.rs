@@ -144,7 +144,10 @@ pub(crate) fn copy_writer(
 
 fn not_for_rows() -> SqlError {
     let text = "rows are taken by INSERT .. VALUES with one row of parameters and constants, and by COPY .. FROM STDIN";
-    SqlError { kind: ErrorKind::UnsupportedOperation, ..SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("0A000") }
+    SqlError {
+        kind: ErrorKind::UnsupportedOperation,
+        ..SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("0A000")
+    }
 }
 
 /// A parameter that no column is given.

@@ -8,16 +8,17 @@ use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::DataFusionError;
 use datafusion::sql::sqlparser::ast::{ObjectName, Query};
 use filbert_data::{Blob, FieldPath, FieldType, Formats, IdsLayout, SchemaSource};
-use filbert_grid::query::{SqlError, SqlErrorCode};
+use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
 use filbert_grid::{Grid, GridError, Map, PartitionId};
 
 use crate::catalog::{Catalog, EntryFormat, Mapping};
+use crate::catalogs::{self, SystemSchema};
 use crate::dialect::{self, DEFAULT_SCHEMAS, Parsed, in_schema};
 use crate::error::{carried, parsing_error};
-use crate::information_schema;
 use crate::plan::session::{PARTITIONED, SCHEMA};
 use crate::scan::provider::MapProvider;
 use crate::scan::table::{MapTable, TableColumn};
+use crate::surroundings::Server;
 
 /// The stored key as a whole, for statements that change entries.
 pub(crate) const RAW_KEY: &str = "$key";
@@ -123,14 +124,19 @@ impl Tables {
     }
 
     /// Fails unless there is such a table, with a suggestion where one helps.
-    pub(crate) fn check(&self, schema: Option<&str>, name: &str) -> Result<(), SqlError> {
-        if schema.is_some_and(|schema| schema == information_schema::SCHEMA) {
-            return Ok(());
+    pub(crate) fn check(&self, schema: Option<&str>, name: &str, dialect: Dialect) -> Result<(), SqlError> {
+        if let Some(schema) = schema.filter(|schema| catalogs::is_system_schema(schema, dialect)) {
+            if catalogs::has(schema, name, dialect) {
+                return Ok(());
+            }
+            let text = format!("relation \"{schema}.{name}\" does not exist");
+            return Err(SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("42P01"));
         }
         let own = [SCHEMA, PARTITIONED, RAW_SCHEMA];
         let other = schema.filter(|schema| !own.contains(schema) && !DEFAULT_SCHEMAS.contains(schema));
         let name = &other.map_or_else(|| name.to_owned(), |schema| in_schema(schema, name));
-        if self.find(name)?.is_some() {
+        // Names without a schema are also looked for in PostgreSQL's catalog.
+        if self.find(name)?.is_some() || schema.is_none() && catalogs::has(catalogs::PG_CATALOG, name, dialect) {
             return Ok(());
         }
         if let Some(schema) = other.filter(|schema| !self.catalog.has_schema(schema)) {
@@ -197,25 +203,28 @@ pub(crate) fn table_of(mapping: &Mapping, map: Arc<Map>, schemas: Arc<dyn Schema
     MapTable::new(mapping.name.clone(), map, columns, formats_of(mapping, schemas))
 }
 
-/// The catalog of DataFusion over the tables.
+/// The catalog of DataFusion over the tables, as a dialect has it.
 #[derive(Debug)]
 pub(crate) struct TableCatalog {
     public: Arc<PublicSchema>,
     raw: Arc<PublicSchema>,
-    information: Arc<dyn SchemaProvider>,
+    server: Arc<Server>,
+    dialect: Dialect,
 }
 
 impl TableCatalog {
-    pub(crate) fn new(tables: Arc<Tables>) -> Self {
-        let information = information_schema::schema(&tables);
-        let schema = |raw| Arc::new(PublicSchema { tables: tables.clone(), raw, name: None });
-        TableCatalog { public: schema(false), raw: schema(true), information }
+    pub(crate) fn new(server: &Arc<Server>, dialect: Dialect) -> Self {
+        let schema = |raw| {
+            let system = SystemSchema::find(catalogs::PG_CATALOG, server, dialect);
+            Arc::new(PublicSchema { tables: server.tables.clone(), raw, name: None, system })
+        };
+        TableCatalog { public: schema(false), raw: schema(true), server: server.clone(), dialect }
     }
 }
 
 impl CatalogProvider for TableCatalog {
     fn schema_names(&self) -> Vec<String> {
-        [SCHEMA, PARTITIONED, information_schema::SCHEMA].map(str::to_owned).to_vec()
+        [SCHEMA, PARTITIONED, catalogs::INFORMATION_SCHEMA].map(str::to_owned).to_vec()
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
@@ -223,10 +232,12 @@ impl CatalogProvider for TableCatalog {
             PARTITIONED => Some(self.public.clone()),
             name if DEFAULT_SCHEMAS.contains(&name) => Some(self.public.clone()),
             RAW_SCHEMA => Some(self.raw.clone()),
-            information_schema::SCHEMA => Some(self.information.clone()),
             name => {
+                if let Some(system) = SystemSchema::find(name, &self.server, self.dialect) {
+                    return Some(Arc::new(system));
+                }
                 let tables = self.public.tables.clone();
-                Some(Arc::new(PublicSchema { tables, raw: false, name: Some(name.to_owned()) }))
+                Some(Arc::new(PublicSchema { tables, raw: false, name: Some(name.to_owned()), system: None }))
             }
         }
     }
@@ -240,6 +251,8 @@ struct PublicSchema {
     raw: bool,
     /// Its name, if it is not the default schema.
     name: Option<String>,
+    /// Where names are looked for that no table has.
+    system: Option<SystemSchema>,
 }
 
 impl PublicSchema {
@@ -260,10 +273,12 @@ impl SchemaProvider for PublicSchema {
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
         let found = self.tables.find_as(&self.in_catalog(name), self.raw).map_err(carried)?;
-        Ok(found.map(|mapped| Arc::new(MapProvider(mapped.table)) as Arc<dyn TableProvider>))
+        let found = found.map(|mapped| Arc::new(MapProvider(mapped.table)) as Arc<dyn TableProvider>);
+        Ok(found.or_else(|| self.system.as_ref()?.relation(name)))
     }
 
     fn table_exist(&self, name: &str) -> bool {
         matches!(self.tables.find(&self.in_catalog(name)), Ok(Some(_)))
+            || self.system.as_ref().is_some_and(|system| system.table_exist(name))
     }
 }

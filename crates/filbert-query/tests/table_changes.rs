@@ -34,7 +34,8 @@ fn a_row_that_is_there_can_be_left_or_updated() {
                    WHERE stock.n < 10";
     assert_eq!(member.change(guarded), 1);
     assert_eq!(member.rows("SELECT n FROM stock WHERE id = 3"), ["100"]);
-    let with_parameter = "INSERT INTO stock (id) VALUES (2) ON CONFLICT (id) DO UPDATE SET n = stock.n + $1 RETURNING n";
+    let with_parameter =
+        "INSERT INTO stock (id) VALUES (2) ON CONFLICT (id) DO UPDATE SET n = stock.n + $1 RETURNING n";
     assert_eq!(member.rows_with(with_parameter, &[Value::Int32(7)]), ["27"]);
     sqlstate(&member, "INSERT INTO stock VALUES (1) ON CONFLICT (name) DO NOTHING", "42P10");
     sqlstate(&member, "INSERT INTO stock VALUES (1) ON CONFLICT (id) DO UPDATE SET id = 5", "0A000");
@@ -65,14 +66,20 @@ fn a_row_writer_takes_conflicts() {
 fn rows_that_were_changed_are_told() {
     let member = stock();
     assert_eq!(member.rows("INSERT INTO stock (id, name) VALUES (7, 'new') RETURNING *"), ["7|new|0"]);
-    assert_eq!(member.rows("INSERT INTO stock SELECT id + 10, upper(name) FROM stock RETURNING id, name || '!' AS shout").len(), 3);
+    assert_eq!(
+        member
+            .rows("INSERT INTO stock SELECT id + 10, upper(name) FROM stock RETURNING id, name || '!' AS shout")
+            .len(),
+        3
+    );
     assert_eq!(member.rows("UPDATE stock SET n = n + 1 WHERE id = 1 RETURNING n, id * 2"), ["11|2"]);
     assert_eq!(member.rows("UPDATE stock SET n = 5 WHERE id > 10 RETURNING n").len(), 3);
     assert_eq!(member.rows("DELETE FROM stock WHERE id = 2 RETURNING name"), ["nut"]);
     assert_eq!(member.rows("DELETE FROM stock WHERE n = 5 RETURNING stock.id").len(), 3);
     assert!(member.rows("DELETE FROM stock WHERE id = 77 RETURNING *").is_empty());
     let described = member.describe("INSERT INTO stock VALUES ($1) RETURNING id, n").unwrap();
-    let columns: Vec<String> = described.columns.as_ref().unwrap().iter().map(|column| column.field_type.to_string()).collect();
+    let columns: Vec<String> =
+        described.columns.as_ref().unwrap().iter().map(|column| column.field_type.to_string()).collect();
     assert_eq!(columns, ["INTEGER", "INTEGER"]);
 }
 
@@ -81,7 +88,10 @@ fn rows_are_changed_as_other_tables_say() {
     let member = stock();
     member.change("CREATE TABLE orders (nr INT PRIMARY KEY, item INT, count INT)");
     member.change("INSERT INTO orders VALUES (100, 1, 3), (101, 2, 4), (102, 2, 5)");
-    assert_eq!(member.change("UPDATE stock SET n = stock.n - o.count FROM orders AS o WHERE o.item = stock.id AND o.nr < 102"), 2);
+    assert_eq!(
+        member.change("UPDATE stock SET n = stock.n - o.count FROM orders AS o WHERE o.item = stock.id AND o.nr < 102"),
+        2
+    );
     assert_eq!(member.rows("SELECT id, n FROM stock ORDER BY id"), ["1|7", "2|16"]);
     assert_eq!(member.change("UPDATE stock s SET n = 0 FROM orders WHERE item = s.id"), 2);
     assert_eq!(member.change("DELETE FROM stock USING orders WHERE orders.item = stock.id AND orders.count > 3"), 1);
@@ -126,7 +136,9 @@ fn computed_columns_and_checks_hold() {
     assert_eq!(member.rows("INSERT INTO t DEFAULT VALUES RETURNING a, total"), ["NULL|NULL"]);
     sqlstate(&member, "CREATE TABLE u (a INT DEFAULT nothing)", "42703");
     sqlstate(&member, "CREATE TABLE u (a INT UNIQUE)", "0A000");
-    member.change("CREATE TABLE v (id INT GENERATED ALWAYS AS IDENTITY (START WITH 10 INCREMENT BY 5) PRIMARY KEY, n INT)");
+    member.change(
+        "CREATE TABLE v (id INT GENERATED ALWAYS AS IDENTITY (START WITH 10 INCREMENT BY 5) PRIMARY KEY, n INT)",
+    );
     assert_eq!(member.rows("INSERT INTO v (n) VALUES (1), (2) RETURNING id"), ["10", "15"]);
     sqlstate(&member, "INSERT INTO v (id, n) VALUES (1, 1)", "428C9");
     member.change("TRUNCATE v RESTART IDENTITY");

@@ -123,10 +123,15 @@ fn schemas_indexes_and_tables_of_queries() {
 fn rows_are_copied_from_and_to_clients() {
     let member = table();
     let command = |text: &str| member.describe(text).unwrap().command.clone();
-    let Command::CopyIn(format) = command("COPY t (id, a) FROM STDIN WITH (FORMAT csv, HEADER, DELIMITER ';', NULL 'null')") else {
+    let Command::CopyIn(format) =
+        command("COPY t (id, a) FROM STDIN WITH (FORMAT csv, HEADER, DELIMITER ';', NULL 'null')")
+    else {
         panic!("not a copy")
     };
-    assert_eq!((format.kind, format.header, format.delimiter, format.null.as_str()), (CopyKind::Csv, true, ';', "null"));
+    assert_eq!(
+        (format.kind, format.header, format.delimiter, format.null.as_str()),
+        (CopyKind::Csv, true, ';', "null")
+    );
     assert!(matches!(command("copy t to stdout"), Command::CopyOut(format) if format.kind == CopyKind::Text));
     assert!(matches!(command("COPY (SELECT 1) TO STDOUT CSV HEADER"), Command::CopyOut(format) if format.header));
     assert!(matches!(command("COPY BINARY t FROM STDIN"), Command::CopyIn(format) if format.kind == CopyKind::Binary));
@@ -161,7 +166,10 @@ fn rows_are_copied_from_and_to_files() {
             assert_eq!(member.change(&format!("COPY t FROM '{name}'{format}")), 2, "{name}");
             assert_eq!(member.rows("SELECT * FROM t ORDER BY id"), before, "{name}");
         }
-        assert_eq!(member.change("COPY (SELECT id, a FROM t WHERE id = 1) TO 'part.csv' WITH (format = 'csv', header = true)"), 1);
+        assert_eq!(
+            member.change("COPY (SELECT id, a FROM t WHERE id = 1) TO 'part.csv' WITH (format = 'csv', header = true)"),
+            1
+        );
         assert_eq!(std::fs::read_to_string(folder.join("part.csv")).unwrap(), "id,a\n1,\"a \"\"b\"\", c\"\n");
         sqlstate(&member, "COPY t FROM '../x.csv'", "42501");
         sqlstate(&member, "COPY t FROM '/etc/passwd'", "42501");

@@ -21,9 +21,15 @@ fn rows_of_a_table_come_and_go_in_every_dialect() {
     for dialect in DIALECTS {
         let member = Member::of(dialect);
         member.change("CREATE TABLE people (id INT PRIMARY KEY, name TEXT NOT NULL, age BIGINT DEFAULT 18, born DATE)");
-        assert_eq!(member.change("INSERT INTO people VALUES (1, 'Ada', 36, DATE '1815-12-10'), (2, 'Alan', DEFAULT, NULL)"), 2);
+        assert_eq!(
+            member.change("INSERT INTO people VALUES (1, 'Ada', 36, DATE '1815-12-10'), (2, 'Alan', DEFAULT, NULL)"),
+            2
+        );
         assert_eq!(member.change("INSERT INTO people (name, id) VALUES ('Grace', 3)"), 1);
-        assert_eq!(member.change_with("INSERT INTO people (id, name) VALUES (?, ?)", &[Value::Int64(4), Value::text("Bob")]), 1);
+        assert_eq!(
+            member.change_with("INSERT INTO people (id, name) VALUES (?, ?)", &[Value::Int64(4), Value::text("Bob")]),
+            1
+        );
         assert_eq!(
             member.rows("SELECT * FROM people ORDER BY id"),
             ["1|Ada|36|1815-12-10", "2|Alan|18|NULL", "3|Grace|18|NULL", "4|Bob|18|NULL"]
@@ -72,7 +78,10 @@ fn keys_are_of_one_column_of_several_or_made() {
     member.change("CREATE TABLE pairs (a INT, b TEXT, c INT, PRIMARY KEY (a, b))");
     assert_eq!(member.change("INSERT INTO pairs VALUES (1, 'x', 10), (1, 'y', 20), (2, 'x', 30)"), 3);
     let message = sqlstate(&member, "INSERT INTO pairs VALUES (1, 'y', 99)", "23505");
-    assert_eq!(message, "duplicate key value violates unique constraint \"pairs_pkey\": key (a, b)=(1, y) already exists");
+    assert_eq!(
+        message,
+        "duplicate key value violates unique constraint \"pairs_pkey\": key (a, b)=(1, y) already exists"
+    );
     assert_eq!(member.rows("SELECT * FROM pairs WHERE a = 1 AND b = 'y'"), ["1|y|20"]);
     assert_eq!(member.change("UPDATE pairs SET c = c + 1 WHERE b = 'x'"), 2);
     assert_eq!(member.rows("SELECT * FROM pairs ORDER BY a, b"), ["1|x|11", "1|y|20", "2|x|31"]);
@@ -116,7 +125,11 @@ fn crates_clauses_are_taken() {
     );
     member.change("INSERT INTO doc.metrics (ts, host, v) VALUES ('2024-01-01T00:00:00Z', 'a', 1.5)");
     assert_eq!(member.rows("SELECT host, v FROM metrics"), ["a|1.5"]);
-    sqlstate(&member, "INSERT INTO doc.metrics (ts, host, addr) VALUES ('2024-01-01T00:00:00Z', 'b', 'nowhere')", "22P02");
+    sqlstate(
+        &member,
+        "INSERT INTO doc.metrics (ts, host, addr) VALUES ('2024-01-01T00:00:00Z', 'b', 'nowhere')",
+        "22P02",
+    );
     member.change("CREATE TABLE x (a INT) CLUSTERED INTO 2 SHARDS");
     sqlstate(&member, "CREATE TABLE y (a INT) CLUSTERED BY (b)", "42703");
 }
@@ -143,7 +156,8 @@ fn a_row_writer_takes_each_row_or_all() {
         [Value::text("e"), Value::text("5")],
     ];
     let outcomes = write(&mut *writer, rows.as_flattened());
-    let states: Vec<&str> = outcomes.iter().map(|row| row.as_ref().map_or_else(|error| error.sqlstate(), |_| "")).collect();
+    let states: Vec<&str> =
+        outcomes.iter().map(|row| row.as_ref().map_or_else(|error| error.sqlstate(), |_| "")).collect();
     assert_eq!(states, ["", "23502", "22P02", "23505", ""]);
     assert_eq!(writer.finish().unwrap(), 2);
     assert_eq!(member.rows("SELECT * FROM t ORDER BY id"), ["1|a|7", "5|e|7"]);
@@ -156,7 +170,11 @@ fn a_row_writer_takes_each_row_or_all() {
     let mut writer = member.row_writer(text, WriteMode::All).unwrap();
     write(&mut *writer, &[Value::text("f"), Value::Int32(6), Value::text("g"), Value::Int32(7)]);
     assert_eq!(writer.finish().unwrap(), 2);
-    drop(member.row_writer(text, WriteMode::All).map(|mut writer| write(&mut *writer, &[Value::text("h"), Value::Int32(8)])));
+    drop(
+        member
+            .row_writer(text, WriteMode::All)
+            .map(|mut writer| write(&mut *writer, &[Value::text("h"), Value::Int32(8)])),
+    );
     assert_eq!(member.rows("SELECT count(*) FROM t"), ["4"]);
     let error = member.row_writer("INSERT INTO t SELECT * FROM t", WriteMode::Each).err().unwrap();
     assert_eq!(error.kind, filbert_grid::ErrorKind::UnsupportedOperation);

@@ -181,7 +181,8 @@ fn shortened<'v>(text: Cow<'v, str>, most: u32, type_name: &str, column: &str) -
         return Ok(Value::Text(Cow::Owned(text.get(..end).unwrap_or_default().to_owned())));
     }
     let found = text.chars().count();
-    let message = format!("value too long for type {type_name}({most}): column {column:?} was given {found} characters");
+    let message =
+        format!("value too long for type {type_name}({most}): column {column:?} was given {found} characters");
     Err(data_error(message).with_sqlstate("22001"))
 }
 
@@ -213,20 +214,21 @@ mod tests {
         assert_eq!(fit(3, "abc  ").unwrap(), Value::text("abc"));
         let error = fit(3, "abcd").unwrap_err();
         assert_eq!(error.sqlstate(), "22001");
-        assert_eq!(
-            error.message,
-            "value too long for type character varying(3): column \"c\" was given 4 characters"
-        );
+        assert_eq!(error.message, "value too long for type character varying(3): column \"c\" was given 4 characters");
         assert_eq!(DeclaredType::Character(5).fit("c", Value::text("ab  ")).unwrap(), Value::text("ab"));
     }
 
     #[test]
     fn addresses_and_points_are_checked() {
-        for (text, is_one) in [("10.0.0.1", true), ("::1", true), ("10.0.0.0/8", true), ("10.0.0.0/33", false), ("x", false)] {
+        for (text, is_one) in
+            [("10.0.0.1", true), ("::1", true), ("10.0.0.0/8", true), ("10.0.0.0/33", false), ("x", false)]
+        {
             assert_eq!(DeclaredType::Ip.fit("c", Value::text(text)).is_ok(), is_one, "{text}");
         }
         let point = |longitude, latitude| {
-            DeclaredType::GeoPoint.fit("c", Value::Array(vec![Value::Float64(longitude), Value::Float64(latitude)])).is_ok()
+            DeclaredType::GeoPoint
+                .fit("c", Value::Array(vec![Value::Float64(longitude), Value::Float64(latitude)]))
+                .is_ok()
         };
         assert!(point(9.7, 47.4) && !point(190.0, 0.0) && !point(0.0, 91.0));
     }

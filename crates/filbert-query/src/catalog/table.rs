@@ -201,7 +201,12 @@ impl Mapping {
         let key_format = match facts.primary_key.as_slice() {
             [] => {
                 let (field_type, path) = (FieldType::BigInt, FieldPath::KEY);
-                columns.push(MappingColumn { name: ROW_ID.to_owned(), field_type: field_type.clone(), path, hidden: true });
+                columns.push(MappingColumn {
+                    name: ROW_ID.to_owned(),
+                    field_type: field_type.clone(),
+                    path,
+                    hidden: true,
+                });
                 let declared = DeclaredType::Plain(field_type.clone());
                 facts.columns.push(ColumnFacts::of(declared));
                 EntryFormat::Primitive(field_type)

@@ -75,13 +75,7 @@ impl From<RowError> for Wrong {
     }
 }
 
-fn read_rows(
-    load: &mut Load,
-    path: &Path,
-    mut file: File,
-    format: &CopyFormat,
-    by_name: bool,
-) -> Result<(), SqlError> {
+fn read_rows(load: &mut Load, path: &Path, mut file: File, format: &CopyFormat, by_name: bool) -> Result<(), SqlError> {
     let byte = |character: char| u8::try_from(character).unwrap_or(b'"');
     let rows = RowFormat {
         is_csv: format.kind == CopyKind::Csv,
@@ -105,7 +99,8 @@ fn read_rows(
         }
         let is_short = places.iter().flatten().any(|place| *place >= row.len());
         if is_short || !by_name && row.len() != places.len() {
-            let text = format!("{}, line {}: {} values, expected {}", path.display(), row.line, row.len(), places.len());
+            let text =
+                format!("{}, line {}: {} values, expected {}", path.display(), row.line, row.len(), places.len());
             return Err(Wrong::Sql(data_error(text).with_sqlstate("22P04")));
         }
         let value = |place: &Option<usize>| place.and_then(|place| row.field(place)).map_or(Value::Null, Value::text);

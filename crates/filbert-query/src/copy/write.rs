@@ -43,7 +43,7 @@ pub(super) async fn write(
     format: &FileFormat,
 ) -> Result<u64, SqlError> {
     let state = engine.sessions.begin(asker.dialect());
-    let planned = plan_query(&state, &engine.tables, query).await?;
+    let planned = plan_query(&state, &engine.tables, asker.dialect(), query).await?;
     let values = bind(&planned.parameters, parameters)?;
     let plan = with_parameters(planned.plan, values)?;
     let physical = state.create_physical_plan(&plan).await.map_err(|error| of_datafusion(&error))?;
@@ -88,7 +88,8 @@ impl Out {
             }
             FileFormat::Json => Ok(Out::Json { file: BufWriter::new(file), names: names.to_vec() }),
             FileFormat::Parquet => {
-                let fields = schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
+                let fields =
+                    schema.fields().iter().zip(names).map(|(field, name)| field.as_ref().clone().with_name(name));
                 let schema: SchemaRef = Schema::new(fields.collect::<Vec<_>>()).into();
                 ArrowWriter::try_new(file, schema.clone(), None)
                     .map(|writer| Out::Parquet(Box::new(writer), schema))
@@ -151,7 +152,9 @@ impl Out {
             }
             Out::Parquet(writer, _) => {
                 let closed = writer.close();
-                closed.map(|_| ()).map_err(|error| data_error(format!("the rows cannot be written as Parquet: {error}")))
+                closed
+                    .map(|_| ())
+                    .map_err(|error| data_error(format!("the rows cannot be written as Parquet: {error}")))
             }
         }
     }

@@ -137,7 +137,8 @@ impl RowChange {
 
     fn run(&self, tables: &Tables) -> Result<(), SqlError> {
         let key_of = |mapping: &Mapping| mapping.table.as_ref().map(|facts| facts.primary_key.clone());
-        let same_key = self.sources_of_key() && key_of(&self.old).map(|key| key.len()) == key_of(&self.new).map(|key| key.len());
+        let same_key =
+            self.sources_of_key() && key_of(&self.old).map(|key| key.len()) == key_of(&self.new).map(|key| key.len());
         if same_key && self.old.external_name == self.new.external_name {
             // Every row is tried before anything changes.
             self.for_each_partition(&mut |rows| {
@@ -159,7 +160,10 @@ impl RowChange {
         })
     }
 
-    fn for_each_partition(&self, visit: &mut dyn FnMut(&[(Blob, Blob)]) -> Result<(), SqlError>) -> Result<(), SqlError> {
+    fn for_each_partition(
+        &self,
+        visit: &mut dyn FnMut(&[(Blob, Blob)]) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
         for partition in (0..self.map.partition_count()).map(PartitionId) {
             let mut rows = Vec::new();
             self.map.scan_rows(partition, &mut |key, value| rows.push((Blob::from(key), Blob::from(value))));
@@ -217,7 +221,8 @@ impl RowChange {
         let place = |attribute: &String| {
             let old = self.old.columns.iter().position(|column| column.path.to_string() == *attribute);
             let Some(old) = old else { return Some(attribute.clone()) };
-            let new = self.sources.iter().position(|source| matches!(source, Source::Column(index) if *index == old))?;
+            let new =
+                self.sources.iter().position(|source| matches!(source, Source::Column(index) if *index == old))?;
             Some(self.new.columns.get(new)?.path.to_string())
         };
         let attributes = index.attributes.iter().map(place).collect::<Option<Vec<_>>>()?;
@@ -236,7 +241,9 @@ impl RowChange {
                     let Ok((_, new)) = (if is_new { continue } else { self.rewritten(key, value) }) else { continue };
                     let change = Change::ReplaceIfSame { key, expected: value, value: &new };
                     let partition = self.map.partition_of(key);
-                    let done = self.map.change(partition, Caller::default(), change, |reply| crate::dml::apply::outcome(&reply));
+                    let done = self
+                        .map
+                        .change(partition, Caller::default(), change, |reply| crate::dml::apply::outcome(&reply));
                     missed |= done != Ok(crate::dml::apply::Outcome::Made);
                 }
                 Ok(())

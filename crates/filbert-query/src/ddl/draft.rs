@@ -34,7 +34,8 @@ impl Draft {
     pub(super) fn of(mapping: &Mapping) -> Result<Draft, SqlError> {
         let Some(facts) = &mapping.table else { return Err(parsing_error(format!("{:?} is no table", mapping.name))) };
         let columns = mapping.columns.iter().zip(&facts.columns).enumerate().filter(|(_, (column, _))| !column.hidden);
-        let columns = columns.map(|(index, (column, facts))| (column.name.clone(), facts.clone(), Origin::Column(index)));
+        let columns =
+            columns.map(|(index, (column, facts))| (column.name.clone(), facts.clone(), Origin::Column(index)));
         let table = schema_of(&mapping.name).1.to_owned();
         Ok(Draft { table, columns: columns.collect(), facts: TableFacts { columns: Vec::new(), ..(**facts).clone() } })
     }
@@ -131,9 +132,11 @@ impl Draft {
         self.columns.remove(index);
         // Checks that name the column go with it.
         self.facts.checks.retain(|check| !names(&check.condition.expr, name));
-        match self.columns.iter().find(|(_, facts, _)| {
-            facts.generated.as_ref().is_some_and(|expression| names(&expression.expr, name))
-        }) {
+        match self
+            .columns
+            .iter()
+            .find(|(_, facts, _)| facts.generated.as_ref().is_some_and(|expression| names(&expression.expr, name)))
+        {
             Some((other, ..)) => {
                 let text = format!("column {name:?} is needed by the generated column {other:?}");
                 Err(parsing_error(text).with_sqlstate("2BP01"))

@@ -50,8 +50,12 @@ fn table_statement(engine: &Inner, statement: &TableStatement) -> Result<u64, Sq
         TableStatement::Truncate { names, restart } => tables::truncate(all, names, *restart),
         TableStatement::Alter(statement) => alter::alter(engine, statement).map(|()| 0),
         TableStatement::Comment(comment) => alter::comment(all, comment).map(|()| 0),
-        TableStatement::CreateSchema { name, if_not_exists } => all.catalog().put_schema(name, *if_not_exists).map(|()| 0),
-        TableStatement::DropSchema { names, if_exists, cascade } => tables::drop_schemas(all, names, *if_exists, *cascade),
+        TableStatement::CreateSchema { name, if_not_exists } => {
+            all.catalog().put_schema(name, *if_not_exists).map(|()| 0)
+        }
+        TableStatement::DropSchema { names, if_exists, cascade } => {
+            tables::drop_schemas(all, names, *if_exists, *cascade)
+        }
         TableStatement::KeepUp { names, .. } => {
             tables::check_all(all, names)?;
             Ok(u64::try_from(names.len()).unwrap_or(u64::MAX))
@@ -135,7 +139,10 @@ fn create_index(tables: &Tables, statement: &CreateIndex) -> Result<(), SqlError
     if statement.unique {
         let key = mapped.mapping.table.as_ref().map(|facts| facts.primary_key.as_slice()).unwrap_or_default();
         if key.is_empty() || !key.iter().all(|column| statement.attributes.contains(column)) {
-            let text = format!("only the primary key of {:?} is unique: CREATE INDEX makes an index that is not", statement.map);
+            let text = format!(
+                "only the primary key of {:?} is unique: CREATE INDEX makes an index that is not",
+                statement.map
+            );
             return Err(index_error(text).with_sqlstate("0A000"));
         }
     }
@@ -229,7 +236,8 @@ async fn create_view(
     query: &Query,
 ) -> Result<(), SqlError> {
     // A view whose query cannot be planned helps nobody.
-    let planned = plan_query(engine.sessions.planning(asker.dialect()), &engine.tables, query.clone()).await?;
+    let planned =
+        plan_query(engine.sessions.planning(asker.dialect()), &engine.tables, asker.dialect(), query.clone()).await?;
     let columns = planned.columns.iter().map(|column| (column.name.clone(), column.field_type.clone()));
     let view = View {
         name: name.to_owned(),

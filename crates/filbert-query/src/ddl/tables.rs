@@ -37,7 +37,8 @@ pub(crate) fn create(engine: &Inner, statement: &CreateTable) -> Result<bool, Sq
     tables.catalog().row_ids().not_before(grid.now().0);
     RowMaker::new(&mapping, grid.schemas(), engine.sessions.planning(Default::default()), tables.catalog().row_ids())?;
     if grid.map_names().binary_search_by(|known| known.as_str().cmp(name)).is_ok() && !grid.map(name)?.is_empty() {
-        let text = format!("a map {name:?} has entries: CREATE MAPPING shows them as rows, a table begins with an empty one");
+        let text =
+            format!("a map {name:?} has entries: CREATE MAPPING shows them as rows, a table begins with an empty one");
         return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("42P07"));
     }
     if !tables.catalog().put_mapping((*mapping).clone(), false, statement.if_not_exists)? {
@@ -69,9 +70,10 @@ fn declared(tables: &Tables, statement: &CreateTable) -> Result<Mapping, SqlErro
     for definition in &statement.columns {
         columns.push((definition.name.clone(), of_column(short, definition)?));
     }
-    let of_columns = statement.columns.iter().flat_map(|column| {
-        column.constraints.iter().map(|constraint| (Some(column.name.as_str()), constraint))
-    });
+    let of_columns = statement
+        .columns
+        .iter()
+        .flat_map(|column| column.constraints.iter().map(|constraint| (Some(column.name.as_str()), constraint)));
     let apart = statement.constraints.iter().map(|constraint| (None, constraint));
     for (column, constraint) in of_columns.chain(apart) {
         match &constraint.kind {
@@ -166,7 +168,7 @@ fn like(tables: &Tables, name: &str) -> Result<Vec<(String, ColumnFacts)>, SqlEr
 pub(crate) async fn create_as(engine: &Inner, asker: &Asker, statement: &CreateTable) -> Result<u64, SqlError> {
     let Some(query) = &statement.source else { return Ok(0) };
     let state = engine.sessions.planning(asker.dialect());
-    let planned = plan_query(state, &engine.tables, (**query).clone()).await?;
+    let planned = plan_query(state, &engine.tables, asker.dialect(), (**query).clone()).await?;
     if !planned.parameters.is_empty() {
         return Err(parsing_error("a table cannot be made of a query with parameters").with_sqlstate("0A000"));
     }

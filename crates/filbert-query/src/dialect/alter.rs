@@ -90,7 +90,7 @@ fn action(
     actions: &mut Vec<AlterAction>,
 ) -> Result<(), Refusal> {
     if parser.parse_keyword(Keyword::ADD) {
-        if let Some(constraint) = constraint(parser, None)? {
+        if let Some(constraint) = constraint(parser, dialect, None)? {
             actions.push(AlterAction::AddConstraint(constraint));
             return Ok(());
         }
@@ -143,7 +143,11 @@ fn drop_part(parser: &mut Parser<'_>) -> Result<AlterAction, Refusal> {
     if !word(parser, "CASCADE") {
         word(parser, "RESTRICT");
     }
-    Ok(if is_constraint { AlterAction::DropConstraint(name, if_exists) } else { AlterAction::DropColumn(name, if_exists) })
+    Ok(if is_constraint {
+        AlterAction::DropConstraint(name, if_exists)
+    } else {
+        AlterAction::DropColumn(name, if_exists)
+    })
 }
 
 fn rename(parser: &mut Parser<'_>, table: &str) -> Result<AlterAction, Refusal> {
@@ -167,7 +171,7 @@ fn alter_column(parser: &mut Parser<'_>, dialect: Dialect) -> Result<AlterAction
     let name = parser.parse_identifier()?.value;
     let set = word(parser, "SET");
     if set && parser.parse_keyword(Keyword::DEFAULT) {
-        return Ok(AlterAction::Default(name, Some(expression(parser)?)));
+        return Ok(AlterAction::Default(name, Some(expression(parser, dialect)?)));
     }
     if set && parser.parse_keywords(&[Keyword::NOT, Keyword::NULL]) {
         return Ok(AlterAction::NotNull(name, true));
@@ -191,7 +195,7 @@ fn alter_column(parser: &mut Parser<'_>, dialect: Dialect) -> Result<AlterAction
     let using = match word(parser, "USING") {
         true => {
             let mut expr = parser.parse_expr()?;
-            rewrite::rewrite(&mut expr)?;
+            rewrite::rewrite(&mut expr, dialect)?;
             Some(expr)
         }
         false => None,

@@ -8,12 +8,14 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use filbert_grid::query::Dialect;
+
 use super::json::{call, word};
 use super::statements::{Refusal, refused};
 use super::{ConflictTarget, Delete, Insert, OnConflict, Parsed, Update, names, rewrite};
 
 /// `INSERT` and `SINK`.
-pub(super) fn insert(parser: &mut Parser<'_>, sink: bool) -> Result<Parsed, Refusal> {
+pub(super) fn insert(parser: &mut Parser<'_>, of: Dialect, sink: bool) -> Result<Parsed, Refusal> {
     let token = parser.next_token();
     if sink && !parser.peek_keyword(Keyword::INTO) {
         return Ok(parser.expected("INTO", parser.peek_token())?);
@@ -25,21 +27,23 @@ pub(super) fn insert(parser: &mut Parser<'_>, sink: bool) -> Result<Parsed, Refu
     let beyond =
         insert.overwrite || insert.partitioned.is_some() || insert.or.is_some() || !insert.assignments.is_empty();
     if beyond || sink && (insert.on.is_some() || insert.returning.is_some()) {
-        return refused("INSERT is served as INSERT INTO name [(columns)] and a query or VALUES [ON CONFLICT ..] [RETURNING ..]");
+        return refused(
+            "INSERT is served as INSERT INTO name [(columns)] and a query or VALUES [ON CONFLICT ..] [RETURNING ..]",
+        );
     }
     let columns = insert.columns.iter().map(column_name).collect::<Result<_, _>>()?;
     let (table, short) = table_name(table)?;
     let alias = insert.table_alias.map(|alias| alias.alias.value).or(short);
     let mut source = insert.source;
     if let Some(source) = &mut source {
-        rewrite::rewrite(source)?;
+        rewrite::rewrite(source, of)?;
     }
-    let on_conflict = insert.on.map(on_conflict).transpose()?;
-    let returning = returning(insert.returning)?;
+    let on_conflict = insert.on.map(|on| on_conflict(on, of)).transpose()?;
+    let returning = returning(insert.returning, of)?;
     Ok(Parsed::Insert(Insert { sink, table, alias, columns, source, on_conflict, returning }))
 }
 
-fn on_conflict(on: OnInsert) -> Result<OnConflict, Refusal> {
+fn on_conflict(on: OnInsert, of: Dialect) -> Result<OnConflict, Refusal> {
     let OnInsert::OnConflict(on) = on else { return refused("ON DUPLICATE KEY is not served, expected ON CONFLICT") };
     let target = match on.conflict_target {
         None => ConflictTarget::Any,
@@ -50,16 +54,16 @@ fn on_conflict(on: OnInsert) -> Result<OnConflict, Refusal> {
     };
     let (update, mut selection) = match on.action {
         OnConflictAction::DoNothing => (None, None),
-        OnConflictAction::DoUpdate(update) => (Some(assigned(update.assignments)?), update.selection),
+        OnConflictAction::DoUpdate(update) => (Some(assigned(update.assignments, of)?), update.selection),
     };
     if let Some(selection) = &mut selection {
-        rewrite::rewrite(selection)?;
+        rewrite::rewrite(selection, of)?;
     }
     Ok(OnConflict { target, update, selection })
 }
 
 /// Columns and what they become.
-fn assigned(assignments: Vec<Assignment>) -> Result<Vec<(String, Expr)>, Refusal> {
+fn assigned(assignments: Vec<Assignment>, of: Dialect) -> Result<Vec<(String, Expr)>, Refusal> {
     let mut assigned = Vec::with_capacity(assignments.len());
     for Assignment { target, value } in assignments {
         match target {
@@ -71,7 +75,7 @@ fn assigned(assignments: Vec<Assignment>) -> Result<Vec<(String, Expr)>, Refusal
         }
     }
     for (_, value) in &mut assigned {
-        rewrite::rewrite(value)?;
+        rewrite::rewrite(value, of)?;
     }
     Ok(assigned)
 }
@@ -89,18 +93,18 @@ fn parted(columns: Vec<String>, value: Expr) -> Result<Vec<(String, Expr)>, Refu
     Ok(columns.into_iter().zip(values).collect())
 }
 
-fn returning(items: Option<Vec<SelectItem>>) -> Result<Option<Vec<SelectItem>>, Refusal> {
+fn returning(items: Option<Vec<SelectItem>>, of: Dialect) -> Result<Option<Vec<SelectItem>>, Refusal> {
     let Some(mut items) = items else { return Ok(None) };
     for item in &mut items {
         if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-            rewrite::rewrite(expr)?;
+            rewrite::rewrite(expr, of)?;
         }
     }
     Ok(Some(items))
 }
 
 /// `UPDATE name [[AS] alias] SET .. [FROM ..] [WHERE ..] [RETURNING ..]`.
-pub(super) fn update(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+pub(super) fn update(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusal> {
     parser.expect_keyword(Keyword::UPDATE)?;
     word(parser, "ONLY");
     let (table, alias) = single_table(&parser.parse_table_and_joins()?)?;
@@ -113,15 +117,15 @@ pub(super) fn update(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
         }
     }
     for (_, value) in &mut assignments {
-        rewrite::rewrite(value)?;
+        rewrite::rewrite(value, of)?;
     }
     let mut from = match parser.parse_keyword(Keyword::FROM) {
         true => parser.parse_comma_separated(Parser::parse_table_and_joins)?,
         false => Vec::new(),
     };
-    from.iter_mut().try_for_each(rewrite::rewrite)?;
-    let selection = selection(parser)?;
-    let returning = returning_clause(parser)?;
+    from.iter_mut().try_for_each(|from| rewrite::rewrite(from, of))?;
+    let selection = selection(parser, of)?;
+    let returning = returning_clause(parser, of)?;
     Ok(Parsed::Update(Update { table, alias, assignments, from, selection, returning }))
 }
 
@@ -152,24 +156,24 @@ fn assignment(parser: &mut Parser<'_>) -> Result<Vec<(String, Expr)>, Refusal> {
     Ok(vec![(column, call("object_set", arguments, Vec::new(), None))])
 }
 
-fn selection(parser: &mut Parser<'_>) -> Result<Option<Expr>, Refusal> {
+fn selection(parser: &mut Parser<'_>, of: Dialect) -> Result<Option<Expr>, Refusal> {
     if !parser.parse_keyword(Keyword::WHERE) {
         return Ok(None);
     }
     let mut selection = parser.parse_expr()?;
-    rewrite::rewrite(&mut selection)?;
+    rewrite::rewrite(&mut selection, of)?;
     Ok(Some(selection))
 }
 
-fn returning_clause(parser: &mut Parser<'_>) -> Result<Option<Vec<SelectItem>>, Refusal> {
+fn returning_clause(parser: &mut Parser<'_>, of: Dialect) -> Result<Option<Vec<SelectItem>>, Refusal> {
     match parser.parse_keyword(Keyword::RETURNING) {
-        true => returning(Some(parser.parse_comma_separated(Parser::parse_select_item)?)),
+        true => returning(Some(parser.parse_comma_separated(Parser::parse_select_item)?), of),
         false => Ok(None),
     }
 }
 
 /// `DELETE FROM name [[AS] alias] [USING ..] [WHERE ..] [RETURNING ..]`.
-pub(super) fn delete(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+pub(super) fn delete(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusal> {
     let token = parser.next_token();
     let Statement::Delete(delete) = parser.parse_delete(token)? else { return refused("the DELETE is not served") };
     let beyond = delete.limit.is_some() || !delete.order_by.is_empty() || !delete.tables.is_empty();
@@ -181,11 +185,11 @@ pub(super) fn delete(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
     let (table, alias) = single_table(from)?;
     let mut selection = delete.selection;
     if let Some(selection) = &mut selection {
-        rewrite::rewrite(selection)?;
+        rewrite::rewrite(selection, of)?;
     }
     let mut using = delete.using.unwrap_or_default();
-    using.iter_mut().try_for_each(rewrite::rewrite)?;
-    Ok(Parsed::Delete(Delete { table, alias, using, selection, returning: returning(delete.returning)? }))
+    using.iter_mut().try_for_each(|from| rewrite::rewrite(from, of))?;
+    Ok(Parsed::Delete(Delete { table, alias, using, selection, returning: returning(delete.returning, of)? }))
 }
 
 fn single_table(table: &TableWithJoins) -> Result<(String, Option<String>), Refusal> {

@@ -81,7 +81,7 @@ pub(super) fn copy(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed, 
         query = Some(query_of(&name.to_string(), &columns, condition.map(|condition| condition.to_string()))?);
     }
     if let Some(query) = &mut query {
-        rewrite::rewrite(query)?;
+        rewrite::rewrite(query, dialect)?;
     }
     let table = table.map(|(_, name)| name).filter(|_| inwards);
     Ok(Parsed::Copy(Box::new(Copy { table, columns, query, place, format })))
@@ -199,7 +199,9 @@ fn format(given: &[(String, String)], place: &Place, dialect: Dialect, binary: b
         "csv" => CopyKind::Csv,
         "json" | "jsonl" | "ndjson" | "json_row" => return for_files(place, FileFormat::Json),
         "parquet" => return for_files(place, FileFormat::Parquet),
-        other => return refused_as("22023", format!("COPY knows no format {other:?}, expected text, csv, json or parquet")),
+        other => {
+            return refused_as("22023", format!("COPY knows no format {other:?}, expected text, csv, json or parquet"));
+        }
     };
     if kind == CopyKind::Binary && *place != Place::Client {
         return refused_as("0A000", "the binary format is for clients: files are text, csv, json or parquet");

@@ -120,18 +120,16 @@ pub(super) fn declared_type(
         declared = DeclaredType::Array(Box::new(declared));
     }
     if matches!(&declared, DeclaredType::Array(item) if matches!(item.field_type(), FieldType::Array(_))) {
-        return refused_as("0A000", format!("arrays in arrays are not served, of column {column:?}: keep them as JSON"));
+        return refused_as(
+            "0A000",
+            format!("arrays in arrays are not served, of column {column:?}: keep them as JSON"),
+        );
     }
     Ok(declared)
 }
 
 /// Types that the parser does not know or takes for something else.
-fn own(
-    parser: &mut Parser<'_>,
-    column: &str,
-    dialect: Dialect,
-    depth: usize,
-) -> Result<Option<DeclaredType>, Refusal> {
+fn own(parser: &mut Parser<'_>, column: &str, dialect: Dialect, depth: usize) -> Result<Option<DeclaredType>, Refusal> {
     let Token::Word(name) = &parser.peek_token_ref().token else { return Ok(None) };
     if name.quote_style.is_some() {
         if name.value != "char" {

@@ -9,21 +9,21 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::{HazelcastDialect, json};
+use super::json;
 
 /// Takes an expression that begins with a word of the dialect, if `parser` stands before one.
-pub(super) fn prefix(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+pub(super) fn prefix(dialect: &dyn Dialect, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
     if parser.peek_keyword(Keyword::POSITION) && parser.peek_nth_token_ref(1).token == Token::LParen {
-        return Some(position(parser));
+        return Some(position(dialect, parser));
     }
     json::prefix(parser)
 }
 
 /// `POSITION(seek IN text [FROM place])`; as a call with commas, too.
-fn position(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+fn position(dialect: &dyn Dialect, parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     parser.expect_keyword(Keyword::POSITION)?;
     parser.expect_token(&Token::LParen)?;
-    let seek = parser.parse_subexpr(HazelcastDialect.prec_value(Precedence::Between))?;
+    let seek = parser.parse_subexpr(dialect.prec_value(Precedence::Between))?;
     let mut arguments = if parser.consume_token(&Token::Comma) {
         vec![seek, parser.parse_expr()?]
     } else {
@@ -38,13 +38,18 @@ fn position(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
 }
 
 /// Takes the rest of a row of `AND` or of `OR`, if `parser` stands before one.
-pub(super) fn infix(parser: &mut Parser<'_>, first: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+pub(super) fn infix(
+    dialect: &dyn Dialect,
+    parser: &mut Parser<'_>,
+    first: &Expr,
+    precedence: u8,
+) -> Option<Result<Expr, ParserError>> {
     let (keyword, operator) = if parser.peek_keyword(Keyword::AND) {
         (Keyword::AND, BinaryOperator::And)
     } else if parser.peek_keyword(Keyword::OR) {
         (Keyword::OR, BinaryOperator::Or)
     } else {
-        return symmetric_between(parser, first);
+        return symmetric_between(dialect, parser, first);
     };
     let mut terms = vec![first.clone()];
     while parser.parse_keyword(keyword) {
@@ -72,7 +77,11 @@ fn balanced(mut terms: Vec<Expr>, operator: &BinaryOperator) -> Option<Expr> {
 
 /// Takes `[NOT] BETWEEN SYMMETRIC low AND high`, in which the bounds may be in either order; `ASYMMETRIC` says what is so
 /// anyway.
-fn symmetric_between(parser: &mut Parser<'_>, first: &Expr) -> Option<Result<Expr, ParserError>> {
+fn symmetric_between(
+    dialect: &dyn Dialect,
+    parser: &mut Parser<'_>,
+    first: &Expr,
+) -> Option<Result<Expr, ParserError>> {
     let negated = parser.peek_keyword(Keyword::NOT);
     let word = |parser: &Parser<'_>, at: usize| match &parser.peek_nth_token_ref(at + usize::from(negated)).token {
         Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),
@@ -85,7 +94,7 @@ fn symmetric_between(parser: &mut Parser<'_>, first: &Expr) -> Option<Result<Exp
     for _ in 0..2 + usize::from(negated) {
         parser.next_token();
     }
-    let precedence = HazelcastDialect.prec_value(Precedence::Between);
+    let precedence = dialect.prec_value(Precedence::Between);
     let bounds = parser.parse_subexpr(precedence).and_then(|low| {
         parser.expect_keyword(Keyword::AND)?;
         Ok((low, parser.parse_subexpr(precedence)?))

@@ -17,6 +17,8 @@ mod hooks;
 mod json;
 mod names;
 mod rewrite;
+mod server;
+mod session;
 mod statements;
 mod subqueries;
 mod table_statements;
@@ -29,6 +31,7 @@ pub(crate) use copy::{Copy, FileFormat, Place};
 pub(crate) use grammar::HazelcastDialect;
 pub(crate) use names::{CATALOGS, DEFAULT_SCHEMAS, catalog_name, in_schema, schema_of};
 pub(crate) use rewrite::like_pattern;
+pub(crate) use session::{Command as SessionCommand, Job};
 pub(crate) use table_statements::TableStatement;
 pub(crate) use tables::{ColumnDefinition, Constraint, ConstraintKind, CreateTable};
 pub(crate) use types::sql_type;
@@ -111,8 +114,10 @@ pub(crate) enum Parsed {
     Table(TableStatement),
     /// `COPY`.
     Copy(Box<Copy>),
-    /// `SHOW`.
+    /// `SHOW` of what the catalog has.
     Show(ShowWhat),
+    /// What concerns the session and its transactions.
+    Session(SessionCommand),
     /// `INSERT INTO` or `SINK INTO`.
     Insert(Insert),
     /// `UPDATE`.
@@ -324,8 +329,9 @@ pub(crate) struct Delete {
 /// # Errors
 /// It is beyond a limit, is not of the grammar, or asks for what is not served. Errors of the grammar tell line and column, from 1.
 pub(crate) fn parse(text: &str, dialect: Dialect, limits: &Limits) -> Result<ParsedStatement, SqlError> {
-    let (tokens, parameters) = tokens::tokens(text, dialect, limits)?;
-    let parsed = statements::statement(text, tokens, dialect, limits)?;
+    let tokenized = tokens::tokens(text, dialect, limits).map_err(|error| tokens::located(error, text));
+    let (tokens, parameters) = tokenized?;
+    let parsed = statements::statement(text, tokens, dialect, limits).map_err(|error| tokens::located(error, text))?;
     Ok(ParsedStatement { parsed, parameters })
 }
 

@@ -8,16 +8,20 @@ use datafusion::sql::sqlparser::ast::{
     UnaryOperator, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 use filbert_data::FieldType;
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{Dialect, SqlError};
 
 use super::json::{call, text};
+use super::server;
 use super::subqueries::ValueSubqueries;
 use super::types::{planner_type, sql_type};
 use crate::error::parsing_error;
 
 /// Rewrites everything within a query or an expression.
-pub(super) fn rewrite<T: VisitMut>(tree: &mut T) -> Result<(), SqlError> {
-    match tree.visit(&mut Rewriter { derived: 0 }) {
+pub(super) fn rewrite<T: VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
+    if of != Dialect::Hazelcast {
+        server::rewrite(tree, of)?;
+    }
+    match tree.visit(&mut Rewriter { of, derived: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
@@ -40,6 +44,7 @@ pub(super) fn has_parameters(query: &Query) -> bool {
 }
 
 struct Rewriter {
+    of: Dialect,
     /// Queries without a name so far.
     derived: usize,
 }
@@ -106,7 +111,7 @@ impl VisitorMut for Rewriter {
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item {
-                narrow(expression);
+                narrow(expression, self.of);
                 // Beyond conditions, DataFusion plans no subqueries but those that are one value.
                 expression.visit(&mut ValueSubqueries { number: &mut self.derived, depth: 0 })?;
             }
@@ -178,8 +183,8 @@ pub(super) fn alias_of(name: &str) -> TableAlias {
     TableAlias { explicit: true, name: Ident::with_quote('"', name), columns: Vec::new(), at: None }
 }
 
-/// A whole number of a SELECT list as one of the smallest type that holds it, as in Hazelcast.
-fn narrow(expression: &mut Expr) {
+/// A whole number of a SELECT list as one of the smallest type of the dialect that holds it.
+fn narrow(expression: &mut Expr, of: Dialect) {
     let (negative, digits) = match &*expression {
         Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => (false, digits),
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
@@ -190,9 +195,11 @@ fn narrow(expression: &mut Expr) {
     };
     let Ok(number) = digits.parse::<i64>() else { return };
     let number = if negative { -number } else { number };
-    let data_type = if i8::try_from(number).is_ok() {
+    // PostgreSQL's whole numbers have 32 bits at least.
+    let is_narrow = of == Dialect::Hazelcast;
+    let data_type = if is_narrow && i8::try_from(number).is_ok() {
         DataType::TinyInt(None)
-    } else if i16::try_from(number).is_ok() {
+    } else if is_narrow && i16::try_from(number).is_ok() {
         DataType::SmallInt(None)
     } else if i32::try_from(number).is_ok() {
         DataType::Int(None)

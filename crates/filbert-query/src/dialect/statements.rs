@@ -7,11 +7,12 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 use filbert_grid::query::{Dialect, SqlError};
 
+use super::grammar::grammar;
 use super::json::{expect_word, word};
 use super::types::sql_type;
 use super::{
-    ColumnDeclaration, CreateIndex, CreateMapping, HazelcastDialect, IndexType, Limits, Parsed, ShowWhat, alter, changes, copy,
-    names, rewrite, table_statements, tables, tokens,
+    ColumnDeclaration, CreateIndex, CreateMapping, IndexType, Limits, Parsed, ShowWhat, alter, changes, copy, names,
+    rewrite, session, table_statements, tables, tokens,
 };
 use crate::error::parsing_error;
 
@@ -74,9 +75,8 @@ pub(super) fn statement(
     of: Dialect,
     limits: &Limits,
 ) -> Result<Parsed, SqlError> {
-    let dialect = HazelcastDialect;
     let last = end_of(&tokens);
-    let mut parser = Parser::new(&dialect).with_recursion_limit(limits.depth_max).with_tokens_with_locations(tokens);
+    let mut parser = Parser::new(grammar(of)).with_recursion_limit(limits.depth_max).with_tokens_with_locations(tokens);
     let parsed = one_statement(text, &mut parser, of, false).map_err(|refusal| error_of(refusal, limits, last))?;
     while parser.consume_token(&Token::SemiColon) {}
     end(&parser).map_err(|error| error_of(error.into(), limits, last))?;
@@ -98,15 +98,21 @@ fn one_statement(text: &str, parser: &mut Parser<'_>, of: Dialect, explained: bo
         Token::EOF => return refused("the statement is empty"),
         _ => String::new(),
     };
+    if of != Dialect::Hazelcast
+        && !explained
+        && let Some(command) = session::command(parser, &head)?
+    {
+        return Ok(Parsed::Session(command));
+    }
     match head.as_str() {
         "SELECT" | "WITH" | "VALUES" | "TABLE" | "FROM" => {
             let mut query = parser.parse_query()?;
-            rewrite::rewrite(&mut query)?;
+            rewrite::rewrite(&mut query, of)?;
             Ok(Parsed::Query(query))
         }
-        "INSERT" | "SINK" => changes::insert(parser, head == "SINK"),
-        "UPDATE" => changes::update(parser),
-        "DELETE" => changes::delete(parser),
+        "INSERT" | "SINK" => changes::insert(parser, of, head == "SINK"),
+        "UPDATE" => changes::update(parser, of),
+        "DELETE" => changes::delete(parser, of),
         "EXPLAIN" if explained => refused("EXPLAIN cannot be explained"),
         "EXPLAIN" => {
             parser.next_token();
@@ -146,8 +152,10 @@ fn one_statement(text: &str, parser: &mut Parser<'_>, of: Dialect, explained: bo
             parser.next_token();
             alter::comment(parser)
         }
-        "ALTER" | "MERGE" | "TRUNCATE" | "COPY" | "COMMENT" | "GRANT" | "REVOKE" | "SET" | "START" | "BEGIN" | "COMMIT"
-        | "ROLLBACK" | "ANALYZE" | "REFRESH" | "OPTIMIZE" | "VACUUM" => refused(format!("the statement {head} is not served")),
+        "ALTER" | "MERGE" | "TRUNCATE" | "COPY" | "COMMENT" | "GRANT" | "REVOKE" | "SET" | "START" | "BEGIN"
+        | "COMMIT" | "ROLLBACK" | "ANALYZE" | "REFRESH" | "OPTIMIZE" | "VACUUM" => {
+            refused(format!("the statement {head} is not served"))
+        }
         _ => Err(parser
             .expected::<Parsed>(
                 "a statement (SELECT, INSERT, SINK, UPDATE, DELETE, CREATE, DROP, SHOW, EXPLAIN)",
@@ -176,7 +184,7 @@ fn create(text: &str, parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Re
         return create_mapping(parser, or_replace);
     }
     if !external && parser.parse_keyword(Keyword::VIEW) {
-        return create_view(text, parser, or_replace);
+        return create_view(text, parser, of, or_replace);
     }
     let unique = !external && !or_replace && parser.parse_keyword(Keyword::UNIQUE);
     if !external && !or_replace && parser.parse_keyword(Keyword::INDEX) {
@@ -289,7 +297,7 @@ fn options(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>, Refusal> {
     Ok(options)
 }
 
-fn create_view(text: &str, parser: &mut Parser<'_>, or_replace: bool) -> Result<Parsed, Refusal> {
+fn create_view(text: &str, parser: &mut Parser<'_>, of: Dialect, or_replace: bool) -> Result<Parsed, Refusal> {
     let if_not_exists = if_not_exists(parser);
     let name = parse_name(parser)?;
     parser.expect_keyword(Keyword::AS)?;
@@ -301,7 +309,7 @@ fn create_view(text: &str, parser: &mut Parser<'_>, or_replace: bool) -> Result<
         _ => tokens::offset(text, next.span.start),
     };
     let query_text = text.get(start..end).unwrap_or_default().trim().to_owned();
-    rewrite::rewrite(&mut query)?;
+    rewrite::rewrite(&mut query, of)?;
     if rewrite::has_parameters(&query) {
         return refused("a view cannot have parameters");
     }

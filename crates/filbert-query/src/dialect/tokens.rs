@@ -4,7 +4,8 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use filbert_grid::query::{Dialect, SqlError};
 
-use super::{HazelcastDialect, Limits};
+use super::Limits;
+use super::grammar::grammar;
 use crate::error::parsing_error;
 
 /// The tokens without white space, parameters numbered, names as the dialect has them, and how many parameters there are.
@@ -24,8 +25,7 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
     }
     let mut tokens = Vec::new();
     let mut parameters = 0_usize;
-    let dialect = HazelcastDialect;
-    Tokenizer::new(&dialect, text)
+    Tokenizer::new(grammar(of), text)
         .tokenize_with_location_into_buf_with_mapper(&mut tokens, |mut token| {
             if let Token::Placeholder(name) = &mut token.token
                 && name == "?"
@@ -35,7 +35,7 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
             } else if let Token::Placeholder(name) = &token.token {
                 let number = name.strip_prefix('$').and_then(|number| number.parse().ok());
                 parameters = parameters.max(number.unwrap_or(0));
-            } else if token.token == Token::Question {
+            } else if token.token == Token::Question && of != Dialect::Postgres {
                 parameters += 1;
                 token.token = Token::Placeholder(format!("${parameters}"));
             }
@@ -132,6 +132,20 @@ pub(super) fn at(message: &str, location: Location) -> SqlError {
         return parsing_error(message.to_owned());
     }
     parsing_error(format!("{message} at line {}, column {}", location.line, location.column))
+}
+
+/// The same error with its place as PostgreSQL counts it, in characters from the start of the text: messages tell line and column.
+pub(super) fn located(error: SqlError, text: &str) -> SqlError {
+    let number = |part: &str| part.parse::<u64>().ok();
+    let place = error.message.rsplit_once(" at line ").and_then(|(_, place)| place.split_once(", column "));
+    let Some((line, column)) = place.and_then(|(line, column)| Some((number(line)?, number(column)?))) else {
+        return error;
+    };
+    let before = text.get(..offset(text, Location { line, column })).unwrap_or(text);
+    match u32::try_from(before.chars().count() + 1) {
+        Ok(position) if error.position.is_none() => error.at(position),
+        _ => error,
+    }
 }
 
 /// The byte of a place.

@@ -87,11 +87,7 @@ pub(super) fn planner_type(field_type: &FieldType) -> Option<DataType> {
         FieldType::Time => DataType::Time(None, TimezoneInfo::None),
         FieldType::Timestamp => DataType::Timestamp(Some(6), TimezoneInfo::None),
         FieldType::TimestampTz => DataType::Timestamp(Some(6), TimezoneInfo::WithTimeZone),
-        FieldType::Uuid
-        | FieldType::Json
-        | FieldType::Object
-        | FieldType::Binary
-        | FieldType::Interval
-        | FieldType::Array(_) => return None,
+        FieldType::Uuid | FieldType::Json | FieldType::Object | FieldType::Binary | FieldType::Interval => return None,
+        FieldType::Array(item) => DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(planner_type(item)?), None)),
     })
 }

@@ -66,7 +66,12 @@ impl Inserter {
     ///
     /// # Errors
     /// What it says of conflicts cannot be planned, or is of no key.
-    pub(crate) fn new(tables: &Tables, state: &SessionState, insert: &Insert, mapped: Mapped) -> Result<Self, SqlError> {
+    pub(crate) fn new(
+        tables: &Tables,
+        state: &SessionState,
+        insert: &Insert,
+        mapped: Mapped,
+    ) -> Result<Self, SqlError> {
         let Mapped { mapping, table } = mapped;
         let grid = tables.grid()?;
         let maker = RowMaker::new(&mapping, grid.schemas(), state, tables.catalog().row_ids())?;
@@ -125,7 +130,9 @@ impl Inserter {
                     None => return Ok(None),
                 }
             };
-            let Some(new) = self.updated(update, &key, &old, row, parameters)? else { return Ok(Some(Written::Nothing)) };
+            let Some(new) = self.updated(update, &key, &old, row, parameters)? else {
+                return Ok(Some(Written::Nothing));
+            };
             let replacement = self.maker.writer().value(&new)?;
             match self.change(Change::ReplaceIfSame { key: &key, expected: &old, value: &replacement })? {
                 Some(Outcome::Made) => return Ok(Some(Written::Updated(new))),

@@ -57,7 +57,7 @@ pub(crate) struct Dml<'e> {
 impl Dml<'_> {
     async fn stream(&self, query: Query, parameters: &[Value<'_>]) -> Result<SendableRecordBatchStream, SqlError> {
         let state = self.sessions.begin(self.dialect);
-        let plan = plan_rewritten(&state, self.tables, query).await?;
+        let plan = plan_rewritten(&state, self.tables, self.dialect, query).await?;
         let types = crate::plan::planner::parameter_types(&plan)?;
         // A parameter may stand in a part that was optimized away or in an assignment alone: more values are no error here.
         let values = bind(&types, parameters.get(..types.len()).unwrap_or(parameters))?;

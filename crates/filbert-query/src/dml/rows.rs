@@ -93,7 +93,15 @@ impl RowMaker {
                 checks.push((check.name.clone(), scope.expression(state, &check.condition.expr)?));
             }
         }
-        Ok(RowMaker { mapping: mapping.clone(), writer, rules, generated, checks, row_ids: row_ids.clone(), schemas: schemas.clone() })
+        Ok(RowMaker {
+            mapping: mapping.clone(),
+            writer,
+            rules,
+            generated,
+            checks,
+            row_ids: row_ids.clone(),
+            schemas: schemas.clone(),
+        })
     }
 
     /// The mapping of the rows.
@@ -191,8 +199,7 @@ impl RowMaker {
         }
         for (name, condition) in &self.checks {
             if condition.evaluate(&Inputs::row(row))? == Value::Boolean(false) {
-                let text =
-                    format!("new row for relation {:?} violates check constraint {name:?}", self.mapping.name);
+                let text = format!("new row for relation {:?} violates check constraint {name:?}", self.mapping.name);
                 return Err(data_error(text).with_sqlstate("23514"));
             }
         }

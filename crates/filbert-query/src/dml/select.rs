@@ -15,12 +15,7 @@ use crate::error::parsing_error;
 use crate::tables::{RAW_KEY, RAW_SCHEMA, RAW_VALUE};
 
 /// `SELECT "$key", "$value", <items> FROM <table> WHERE <selection>`, over the table that has the stored entries as columns.
-pub(crate) fn entries(
-    table: &str,
-    alias: &str,
-    items: &[Expr],
-    selection: Option<&Expr>,
-) -> Result<Query, SqlError> {
+pub(crate) fn entries(table: &str, alias: &str, items: &[Expr], selection: Option<&Expr>) -> Result<Query, SqlError> {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let text = format!(
         "SELECT {alias}.{}, {alias}.{} FROM {}.{} AS {alias}",

@@ -91,7 +91,8 @@ impl Dml<'_> {
             }
             rows.check(&mut row)?;
             let value = rows.writer().value(&row)?;
-            let rewrite = if moves_keys { Rewrite::Entry(rows.writer().key(&row)?, value) } else { Rewrite::Value(value) };
+            let rewrite =
+                if moves_keys { Rewrite::Entry(rows.writer().key(&row)?, value) } else { Rewrite::Value(value) };
             Ok((rewrite, row))
         };
         let mut changing = self.begin(&mapping, Some(alias), &update.table, update.returning.as_deref())?;
@@ -214,7 +215,8 @@ impl Changes<'_> {
 
 /// The columns of rows that `RETURNING` may tell of.
 fn told_columns(mapping: &Mapping) -> Vec<usize> {
-    let is_told = |index: &usize| mapping.columns.get(*index).is_some_and(|column| !column.hidden || mapping.table.is_some());
+    let is_told =
+        |index: &usize| mapping.columns.get(*index).is_some_and(|column| !column.hidden || mapping.table.is_some());
     (0..mapping.columns.len()).filter(is_told).collect()
 }
 

@@ -27,6 +27,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use filbert_data::FieldType;
+use filbert_grid::query::Dialect;
 
 use super::row::{Function, failed, is_integer, is_text, wrong_arguments};
 use super::text::JSON_AS_TEXT;
@@ -50,10 +51,17 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 
 /// Puts the functions in the place of operators when a statement is planned.
 #[derive(Debug)]
-pub(super) struct Planner;
+pub(super) struct Planner {
+    pub(super) dialect: Dialect,
+}
 
 impl ExprPlanner for Planner {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        if self.dialect != Dialect::Hazelcast
+            && let Some(planned) = as_in_postgresql(&expr, schema)
+        {
+            return Ok(PlannerResult::Planned(planned));
+        }
         let (function, grow): (_, fn(u32, u32) -> u32) = match expr.op {
             BinaryOperator::Plus => (&ADD, |left, right| left.max(right) + 1),
             BinaryOperator::Minus => (&SUBTRACT, |left, right| left.max(right) + 1),
@@ -72,6 +80,83 @@ impl ExprPlanner for Planner {
             _ => computed,
         }))
     }
+}
+
+/// Operators that PostgreSQL takes otherwise: a text in quotes is of the other operand's type, and results of whole numbers are of
+/// the larger operand's type.
+fn as_in_postgresql(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let (left, right) = (expr.left.get_type(schema).ok()?, expr.right.get_type(schema).ok()?);
+    let quoted = |operand: &Expr| matches!(operand, Expr::Literal(scalar, _) if is_text(&scalar.data_type()) && !scalar.is_null());
+    let takes_texts = |data_type: &DataType| !is_text(data_type) && !data_type.is_null() && !data_type.is_nested();
+    let operator = match expr.op {
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply | BinaryOperator::Divide => {
+            return whole_numbers(expr, &left, &right);
+        }
+        _ => return None,
+    };
+    let of_array = |data_type: &DataType| matches!(data_type, DataType::List(_));
+    if quoted(&expr.right) && of_array(&left) {
+        let written = match &expr.right {
+            Expr::Literal(scalar, _) => scalar.try_as_str().flatten().unwrap_or_default().to_owned(),
+            _ => return None,
+        };
+        let right = array_scalar(&written, &left)?;
+        let (left, right) = (Box::new(expr.left.clone()), Box::new(Expr::Literal(right, None)));
+        return Some(Expr::BinaryExpr(BinaryExpr { left, op: operator, right }));
+    }
+    let typed = match (quoted(&expr.left), quoted(&expr.right)) {
+        (true, false) if takes_texts(&right) => (cast(expr.left.clone(), right), expr.right.clone()),
+        (false, true) if takes_texts(&left) => (expr.left.clone(), cast(expr.right.clone(), left)),
+        _ => return None,
+    };
+    Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(typed.0), op: operator, right: Box::new(typed.1) }))
+}
+
+/// An array of plain items that is written as `{1,2}`.
+fn array_scalar(written: &str, data_type: &DataType) -> Option<ScalarValue> {
+    let DataType::List(item) = data_type else { return None };
+    let inner = written.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let parts = inner.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let items: Option<Vec<ScalarValue>> =
+        parts.map(|part| ScalarValue::Utf8(Some(part.to_owned())).cast_to(item.data_type()).ok()).collect();
+    Some(ScalarValue::List(ScalarValue::new_list(&items?, item.data_type(), true)))
+}
+
+/// Arithmetic of whole numbers: computed in 64 bits, and checked to fit the larger operand's type.
+fn whole_numbers(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
+    let bits = |operand: &Expr, data_type: &DataType| match (operand, data_type) {
+        (Expr::Literal(ScalarValue::Int64(Some(number)), _), _) if i32::try_from(*number).is_ok() => Some(32),
+        (_, DataType::Int8 | DataType::Int16 | DataType::UInt8) => Some(16),
+        (_, DataType::Int32 | DataType::UInt16) => Some(32),
+        (_, DataType::Int64 | DataType::UInt32 | DataType::UInt64) => Some(64),
+        _ => None,
+    };
+    let size = bits(&expr.left, left)?.max(bits(&expr.right, right)?);
+    let function = match expr.op {
+        BinaryOperator::Plus => Some(&ADD),
+        BinaryOperator::Minus => Some(&SUBTRACT),
+        BinaryOperator::Multiply => Some(&MULTIPLY),
+        _ => None,
+    };
+    let computed = match function {
+        Some(function) => call(function, vec![expr.left.clone(), expr.right.clone()]).data,
+        None => Expr::BinaryExpr(BinaryExpr {
+            left: Box::new(cast(expr.left.clone(), DataType::Int64)),
+            op: Operator::Divide,
+            right: Box::new(cast(expr.right.clone(), DataType::Int64)),
+        }),
+    };
+    Some(match size {
+        16 => cast(computed, DataType::Int16),
+        32 => cast(computed, DataType::Int32),
+        _ => computed,
+    })
 }
 
 /// A quotient of decimals with twenty digits behind the point: DataFusion gives it four more than the dividend has.

@@ -8,6 +8,7 @@
 //! | `time` | `EXTRACT`, `TO_TIMESTAMP_TZ`, `TO_EPOCH_MILLIS`, `TO_CHAR` |
 //! | `series` | `generate_series`, `generate_stream` |
 //! | `checked` | `+ - *` that fail instead of wrapping around, and division |
+//! | `server` | what PostgreSQL and CrateDB have: about the session, the catalogs, and expressions |
 //! | `totals` | result types of `SUM` and `AVG` |
 
 mod checked;
@@ -15,6 +16,7 @@ mod json;
 mod math;
 mod row;
 mod series;
+mod server;
 mod text;
 mod time;
 mod totals;
@@ -26,14 +28,23 @@ use std::sync::Arc;
 
 use datafusion::execution::FunctionRegistry;
 use datafusion::prelude::SessionContext;
+use filbert_grid::query::Dialect;
 
 pub(crate) use json::push_json_text;
 
 /// Makes a session know the functions, and the rules by which operators and aggregates become ours.
-pub(crate) fn register(context: &SessionContext) {
+pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
     let scalars = [json::functions(), text::functions(), math::functions(), time::functions(), checked::functions()];
     for function in scalars.into_iter().flatten() {
         context.register_udf(function);
+    }
+    for function in server::clock() {
+        context.register_udf(function);
+    }
+    if dialect != Dialect::Hazelcast {
+        for function in server::functions() {
+            context.register_udf(function);
+        }
     }
     for aggregate in totals::aggregates() {
         context.register_udaf(aggregate);
@@ -44,7 +55,7 @@ pub(crate) fn register(context: &SessionContext) {
     let state = context.state_ref();
     let mut state = state.write();
     // The functions are DataFusion's too, but this kind of registration has an error that cannot be.
-    let _ = state.register_expr_planner(Arc::new(checked::Planner));
+    let _ = state.register_expr_planner(Arc::new(checked::Planner { dialect }));
     state.add_analyzer_rule(Arc::new(checked::Checked));
     state.add_analyzer_rule(Arc::new(crate::subqueries::ScalarSubqueries));
     // What `TIMESTAMP WITH TIME ZONE` is kept in.

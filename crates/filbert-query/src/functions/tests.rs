@@ -18,7 +18,7 @@ fn context() -> SessionContext {
     options.sql_parser.parse_float_as_decimal = true;
     let context =
         SessionContext::new_with_state(SessionStateBuilder::new().with_config(config).with_default_features().build());
-    super::register(&context);
+    super::register(&context, filbert_grid::query::Dialect::Hazelcast);
     context
 }
 

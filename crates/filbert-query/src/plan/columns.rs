@@ -145,7 +145,7 @@ fn source(factor: &TableFactor, visible: VisibleColumns<'_>) -> Option<Source> {
 }
 
 /// What follows the name of a column whose name an earlier one has, within a plan: there, names are unique.
-const REPEATED: char = '\u{1}';
+pub(crate) const REPEATED: char = '\u{1}';
 
 /// The name that a column of a plan has in the result.
 pub(crate) fn result_name(name: &str) -> &str {

@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
     ObjectName, Query, Statement as SqlStatement, TableAlias, TableFactor, VisitMut, VisitorMut,
 };
 use filbert_data::Value;
-use filbert_grid::query::{ColumnMeta, SqlError};
+use filbert_grid::query::{ColumnMeta, Dialect, SqlError};
 
 use crate::error::{data_error, of_datafusion, parsing_error};
 use crate::plan::columns::{name_columns, result_name};
@@ -35,11 +35,12 @@ pub(crate) struct PlannedQuery {
 pub(crate) async fn plan_query(
     state: &SessionState,
     tables: &Tables,
+    dialect: Dialect,
     mut query: Query,
 ) -> Result<PlannedQuery, SqlError> {
     expand_views(tables, &mut query)?;
     name_columns(&mut query, &|name| tables.visible_columns(name));
-    let plan = plan_rewritten(state, tables, query).await?;
+    let plan = plan_rewritten(state, tables, dialect, query).await?;
     let columns = columns_of(&plan);
     let parameters = parameter_types(&plan)?;
     Ok(PlannedQuery { plan, columns, parameters })
@@ -49,12 +50,13 @@ pub(crate) async fn plan_query(
 pub(crate) async fn plan_rewritten(
     state: &SessionState,
     tables: &Tables,
+    dialect: Dialect,
     query: Query,
 ) -> Result<LogicalPlan, SqlError> {
     let statement = PlannerStatement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
     let references = state.resolve_table_references(&statement).map_err(|error| of_datafusion(&error))?;
     for reference in &references {
-        tables.check(reference.schema(), reference.table())?;
+        tables.check(reference.schema(), reference.table(), dialect)?;
     }
     state.statement_to_plan(statement).await.map_err(|error| of_datafusion(&error))
 }

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use datafusion::catalog::CatalogProvider;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use filbert_grid::GridError;
 use filbert_grid::query::Dialect;
 
+use crate::asker::Asker;
 use crate::config::QueryConfig;
 use crate::dialect::CATALOGS;
 use crate::functions;
 use crate::plan::memory::{QueryMemory, ServerMemory};
 use crate::scan::scanner::BATCH_ROWS;
+use crate::surroundings::{Server, Surroundings};
+use crate::tables::TableCatalog;
 
 /// The catalog's name in statements, as in Hazelcast.
 pub(crate) const CATALOG: &str = "hazelcast";
@@ -24,80 +26,128 @@ pub(crate) const PARTITIONED: &str = "partitioned";
 
 /// Makes a session for each query.
 pub(crate) struct Sessions {
-    base: SessionState,
-    /// As PostgreSQL has it where that differs: nulls are greater than all else.
-    nulls_last: SessionState,
+    /// One for each dialect: functions, names and the order of nulls differ.
+    states: [SessionState; 3],
     environment: RuntimeEnv,
     memory: Arc<ServerMemory>,
     query_memory_bytes_max: usize,
+    server: Arc<Server>,
 }
 
 impl Sessions {
-    pub(crate) fn new(config: &QueryConfig, catalog: Arc<dyn CatalogProvider>) -> Result<Self, GridError> {
+    pub(crate) fn new(config: &QueryConfig, server: &Arc<Server>) -> Result<Self, GridError> {
         let failed = |error: datafusion::error::DataFusionError| {
             GridError::Internal(format!("the query engine cannot be started: {error}"))
         };
-        let mut session = SessionConfig::new()
-            .with_target_partitions(config.threads.max(1))
-            .with_batch_size(BATCH_ROWS)
-            .with_default_catalog_and_schema(CATALOG, SCHEMA)
-            .with_create_default_catalog_and_schema(false)
-            .with_information_schema(false);
-        let options = session.options_mut();
-        options.sql_parser.enable_ident_normalization = false;
-        options.sql_parser.parse_float_as_decimal = true;
-        options.sql_parser.default_null_ordering = "nulls_min".to_owned();
-        options.sql_parser.map_string_types_to_utf8view = true;
-        options.optimizer.prefer_hash_join = true;
-        options.execution.time_zone = Some("UTC".to_owned());
-        options.explain.show_statistics = false;
-        // What sorting keeps back for merging what it has on disk must fit into a query's memory.
-        let reserved = options.execution.sort_spill_reservation_bytes.min(config.query_memory_bytes_max / 8);
-        options.execution.sort_spill_reservation_bytes = reserved;
         let environment = RuntimeEnvBuilder::new().build().map_err(failed)?;
-        let state = SessionStateBuilder::new()
-            .with_config(session)
-            .with_runtime_env(Arc::new(environment.clone()))
-            .with_default_features()
-            .build();
-        let context = SessionContext::new_with_state(state);
-        for name in CATALOGS {
-            context.register_catalog(name, catalog.clone());
-        }
-        functions::register(&context);
-        let base = context.state();
-        let mut nulls_last = base.config().clone();
-        nulls_last.options_mut().sql_parser.default_null_ordering = "nulls_max".to_owned();
-        let nulls_last = SessionStateBuilder::new_from_existing(base.clone()).with_config(nulls_last).build();
+        let states = [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres]
+            .map(|dialect| state(config, server, &environment, dialect));
+        server.set_functions(function_names(&states));
         Ok(Sessions {
-            base,
-            nulls_last,
+            states,
             environment,
             memory: ServerMemory::new(config.queries_memory_bytes_max),
             query_memory_bytes_max: config.query_memory_bytes_max,
+            server: server.clone(),
         })
     }
 
     /// The session for what needs no memory: planning and short plans.
     pub(crate) fn planning(&self, dialect: Dialect) -> &SessionState {
+        let [hazelcast, crate_, postgres] = &self.states;
         match dialect {
-            Dialect::Hazelcast => &self.base,
-            Dialect::Crate | Dialect::Postgres => &self.nulls_last,
+            Dialect::Hazelcast => hazelcast,
+            Dialect::Crate => crate_,
+            Dialect::Postgres => postgres,
         }
     }
 
     /// A session whose plans have memory of their own.
     pub(crate) fn begin(&self, dialect: Dialect) -> SessionState {
+        self.begin_with(dialect, Surroundings::new(self.server.clone(), None))
+    }
+
+    /// The same for somebody, whom functions and catalogs see.
+    pub(crate) fn begin_for(&self, asker: &Asker) -> SessionState {
+        self.begin_with(asker.dialect(), Surroundings::new(self.server.clone(), asker.session().cloned()))
+    }
+
+    fn begin_with(&self, dialect: Dialect, surroundings: Surroundings) -> SessionState {
         let memory = QueryMemory::new(self.query_memory_bytes_max, self.memory.clone());
         let mut environment = self.environment.clone();
         environment.memory_pool = Arc::new(memory);
-        SessionStateBuilder::new_from_existing(self.planning(dialect).clone())
+        let planning = self.planning(dialect);
+        let mut config = planning.config().clone();
+        config.options_mut().extensions.insert(surroundings);
+        let mut state = SessionStateBuilder::new_from_existing(planning.clone())
+            .with_config(config)
             .with_runtime_env(Arc::new(environment))
-            .build()
+            .build();
+        // Functions see the settings of the session that a plan began with, and `now()` when that was.
+        state.mark_start_execution();
+        state
     }
 
     /// Memory that queries use at the moment.
     pub(crate) fn memory_used(&self) -> usize {
         self.memory.used()
     }
+}
+
+/// What all queries of a dialect share.
+fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, dialect: Dialect) -> SessionState {
+    let catalog = catalog_name(dialect);
+    let mut session = SessionConfig::new()
+        .with_target_partitions(config.threads.max(1))
+        .with_batch_size(BATCH_ROWS)
+        .with_default_catalog_and_schema(catalog, SCHEMA)
+        .with_create_default_catalog_and_schema(false)
+        .with_information_schema(false);
+    let options = session.options_mut();
+    options.sql_parser.enable_ident_normalization = false;
+    options.sql_parser.parse_float_as_decimal = true;
+    options.sql_parser.default_null_ordering = match dialect {
+        Dialect::Hazelcast => "nulls_min".to_owned(),
+        // As PostgreSQL has it: nulls are greater than all else.
+        Dialect::Crate | Dialect::Postgres => "nulls_max".to_owned(),
+    };
+    options.sql_parser.map_string_types_to_utf8view = true;
+    options.optimizer.prefer_hash_join = true;
+    options.execution.time_zone = Some("UTC".to_owned());
+    options.explain.show_statistics = false;
+    // What sorting keeps back for merging what it has on disk must fit into a query's memory.
+    let reserved = options.execution.sort_spill_reservation_bytes.min(config.query_memory_bytes_max / 8);
+    options.execution.sort_spill_reservation_bytes = reserved;
+    options.extensions.insert(Surroundings::lasting(server.clone()));
+    let state = SessionStateBuilder::new()
+        .with_config(session)
+        .with_runtime_env(Arc::new(environment.clone()))
+        .with_default_features()
+        .build();
+    let context = SessionContext::new_with_state(state);
+    let tables = Arc::new(TableCatalog::new(server, dialect));
+    for name in CATALOGS {
+        context.register_catalog(name, tables.clone());
+    }
+    functions::register(&context, dialect);
+    context.state()
+}
+
+/// The name by which a dialect knows the one catalog.
+fn catalog_name(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Hazelcast => CATALOG,
+        Dialect::Crate => "crate",
+        Dialect::Postgres => "filbert",
+    }
+}
+
+/// The functions of PostgreSQL's dialect, by name, with the letters that `pg_proc` has for their kinds.
+fn function_names([_, _, postgres]: &[SessionState; 3]) -> Vec<(String, &'static str)> {
+    let scalars = postgres.scalar_functions().keys().map(|name| (name.clone(), "f"));
+    let aggregates = postgres.aggregate_functions().keys().map(|name| (name.clone(), "a"));
+    let windows = postgres.window_functions().keys().map(|name| (name.clone(), "w"));
+    let mut names: Vec<_> = scalars.chain(aggregates).chain(windows).collect();
+    names.sort_unstable();
+    names
 }

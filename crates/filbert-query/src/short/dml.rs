@@ -104,9 +104,11 @@ impl ShortDml {
         match done {
             Ok(None) => None,
             Err(error) => Some(Err(error)),
-            Ok(Some(_)) => Some(returning.end(told).map(|rows| {
-                StatementResult::Rows(Box::new(ReadyRows::new(returning.columns().clone(), rows)))
-            })),
+            Ok(Some(_)) => Some(
+                returning
+                    .end(told)
+                    .map(|rows| StatementResult::Rows(Box::new(ReadyRows::new(returning.columns().clone(), rows)))),
+            ),
         }
     }
 

@@ -14,8 +14,8 @@ use arrow_array::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use filbert_data::Value;
 use filbert_grid::query::{
-    Cursor, Description, Dialect, ExpectedResult, QueryEngine, RowWriter, Session, SqlError, Statement, StatementResult,
-    WriteMode,
+    Cursor, Description, Dialect, ExpectedResult, QueryEngine, RowWriter, Session, SqlError, Statement,
+    StatementResult, WriteMode,
 };
 use filbert_grid::{Environment, Grid, GridConfig, SystemClock};
 use filbert_query::{Engine, QueryConfig};

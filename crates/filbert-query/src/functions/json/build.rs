@@ -64,7 +64,7 @@ fn value(args: &ScalarFunctionArgs, at: usize, row: usize) -> Result<Value<'stat
 }
 
 /// Writes a value as JSON.
-fn push(value: &Value<'_>, out: &mut String) -> Result<()> {
+pub(crate) fn push(value: &Value<'_>, out: &mut String) -> Result<()> {
     match value {
         Value::Null => out.push_str("null"),
         Value::Boolean(value) => out.push_str(if *value { "true" } else { "false" }),

@@ -7,7 +7,7 @@ const DEPTH_MAX: usize = 500;
 
 /// What is wrong with a document, and at which byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Broken {
+pub(crate) struct Broken {
     pub(super) at: usize,
     pub(super) expected: &'static str,
 }
@@ -27,7 +27,7 @@ pub(super) enum Kind {
 
 /// A value that was checked: its text without white space around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Node<'t> {
+pub(crate) struct Node<'t> {
     text: &'t str,
 }
 
@@ -187,7 +187,7 @@ impl<'t> Scan<'t> {
 
 impl<'t> Node<'t> {
     /// A document that is one value and nothing else.
-    pub(super) fn parse(text: &'t str) -> Checked<Node<'t>> {
+    pub(crate) fn parse(text: &'t str) -> Checked<Node<'t>> {
         let mut scan = Scan { text, at: 0 };
         let node = scan.value()?;
         if scan.peek().is_some() {
@@ -197,7 +197,7 @@ impl<'t> Node<'t> {
     }
 
     /// Its text.
-    pub(super) fn text(self) -> &'t str {
+    pub(crate) fn text(self) -> &'t str {
         self.text
     }
 
@@ -233,17 +233,17 @@ impl<'t> Node<'t> {
     }
 
     /// Whether it is neither an object nor an array.
-    pub(super) fn is_scalar(self) -> bool {
+    pub(crate) fn is_scalar(self) -> bool {
         !matches!(self.kind(), Kind::Object | Kind::Array)
     }
 
     /// The value of a member; the first, if there are several of the name.
-    pub(super) fn member(self, name: &str) -> Option<Node<'t>> {
+    pub(crate) fn member(self, name: &str) -> Option<Node<'t>> {
         self.children().find(|(key, _)| key.is_some_and(|key| unescaped(key) == name)).map(|(_, value)| value)
     }
 
     /// Its members or items; members with their names as they are written.
-    pub(super) fn children(self) -> impl Iterator<Item = (Option<&'t str>, Node<'t>)> {
+    pub(crate) fn children(self) -> impl Iterator<Item = (Option<&'t str>, Node<'t>)> {
         let kind = self.kind();
         let mut scan = Scan { text: self.text, at: 1 };
         let mut more = !self.is_scalar() && !matches!(scan.peek(), Some(b']' | b'}'));
@@ -267,7 +267,7 @@ impl<'t> Node<'t> {
     }
 
     /// What a text says, with nothing escaped; other scalars as they are written.
-    pub(super) fn plain(self) -> Cow<'t, str> {
+    pub(crate) fn plain(self) -> Cow<'t, str> {
         match self.kind() {
             Kind::Text => unescaped(self.text.get(1..self.text.len().saturating_sub(1)).unwrap_or_default()),
             _ => Cow::Borrowed(self.text),

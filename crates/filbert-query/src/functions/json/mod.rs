@@ -17,8 +17,10 @@ use filbert_grid::query::arrow_type;
 
 use super::row::{Function, Texts, collect, collect_texts, constant_text, failed, is_text, text_of, wrong_arguments};
 use crate::types::{scalar_of, value_of};
+pub(crate) use build::push as push_json_value;
+pub(crate) use document::Node;
 pub(crate) use document::push_text as push_json_text;
-use document::{Broken, Kind, Node};
+use document::{Broken, Kind};
 use path::JsonPath;
 
 /// The functions.

@@ -1,0 +1,23 @@
+//! `pg_catalog`: relations as PostgreSQL 14 has them, with the columns that its clients ask for.
+
+mod empty;
+mod functions;
+mod objects;
+mod relations;
+mod server;
+mod types;
+
+use super::relation::Relation;
+
+pub(super) use functions::RELATIONS as FUNCTIONS;
+pub(crate) use relations::index_definition;
+
+/// All relations.
+pub(super) const RELATIONS: &[&[Relation]] = &[
+    relations::RELATIONS,
+    objects::RELATIONS,
+    types::RELATIONS,
+    server::RELATIONS,
+    functions::RELATIONS,
+    empty::RELATIONS,
+];

@@ -1,0 +1,33 @@
+//! Settings and what runs.
+
+use super::super::relation::{Relation, Rows, row};
+use super::super::scene::Scene;
+use crate::session;
+
+pub(super) const RELATIONS: &[Relation] = &[Relation {
+    name: "pg_settings",
+    columns: "name text, setting text, unit text, category text, short_desc text, extra_desc text, context text, vartype text, \
+                  source text=default, min_val text, max_val text, enumvals _text, boot_val text, reset_val text, sourcefile text, \
+                  sourceline int4, pending_restart bool=f",
+    rows: settings,
+}];
+
+fn settings(scene: &Scene<'_>, rows: &mut Rows<'_>) {
+    for setting in session::SETTINGS {
+        let default = setting.default_value(scene.session.map(AsRef::as_ref), scene.dialect);
+        let value = session::value_of(scene.session.map(AsRef::as_ref), scene.dialect, setting.name);
+        let value = value.unwrap_or_else(|| default.clone());
+        row!(rows,
+            name: setting.name,
+            source: if value == default { "default" } else { "session" },
+            setting: value,
+            unit: setting.unit(),
+            category: setting.category,
+            short_desc: setting.description,
+            context: if setting.is_fixed() { "internal" } else { "user" },
+            vartype: setting.type_name(),
+            boot_val: default.clone(),
+            reset_val: default,
+        );
+    }
+}

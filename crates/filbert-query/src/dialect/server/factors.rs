@@ -1,0 +1,113 @@
+//! Functions in a FROM clause.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableAlias, TableAliasColumnDef, TableFactor,
+};
+use datafusion::sql::sqlparser::parser::Parser;
+use filbert_grid::query::{Dialect, SqlError};
+
+use super::super::grammar::grammar;
+use super::super::json::call;
+use crate::catalogs;
+
+/// Makes a function of a FROM clause what DataFusion plans.
+pub(super) fn rewrite(factor: &mut TableFactor, derived: &mut usize) -> ControlFlow<SqlError> {
+    let (name, arguments, alias) = match factor {
+        TableFactor::Table { name, args: Some(args), alias, .. } => (name, std::mem::take(&mut args.args), alias),
+        TableFactor::Function { name, args, alias, .. } => (name, std::mem::take(args), alias),
+        _ => return ControlFlow::Continue(()),
+    };
+    super::unqualify(name);
+    let function = name.to_string().to_ascii_lowercase();
+    let alias = alias.take();
+    *factor = match function.as_str() {
+        "unnest" => TableFactor::UNNEST {
+            alias: Some(with_column(alias, &function, "unnest")),
+            array_exprs: arguments.into_iter().filter_map(expression).collect(),
+            with_offset: false,
+            with_offset_alias: None,
+            with_ordinality: false,
+        },
+        "generate_series" => TableFactor::Function {
+            lateral: false,
+            name: Ident::new(function.as_str()).into(),
+            args: arguments,
+            with_ordinality: false,
+            alias: Some(with_column(alias, &function, "generate_series")),
+        },
+        "generate_stream" => TableFactor::Function {
+            lateral: false,
+            name: Ident::new(function.as_str()).into(),
+            args: arguments,
+            with_ordinality: false,
+            alias,
+        },
+        // What these have depends on their arguments in no way that matters here.
+        _ if catalogs::is_table_function(&function) => {
+            let alias = Some(alias.unwrap_or_else(|| named(&function)));
+            let parts = vec![Ident::new(catalogs::PG_CATALOG), Ident::with_quote('"', function)];
+            relation(ObjectName::from(parts), alias)
+        }
+        _ => {
+            *derived += 1;
+            let value = call(&function, arguments.into_iter().filter_map(expression).collect(), Vec::new(), None);
+            match one_row(value, &function, alias) {
+                Some(row) => row,
+                None => return super::refuse(format!("function {function} cannot stand in FROM"), "42883"),
+            }
+        }
+    };
+    ControlFlow::Continue(())
+}
+
+fn expression(argument: FunctionArg) -> Option<Expr> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expression))
+        | FunctionArg::Named { arg: FunctionArgExpr::Expr(expression), .. } => Some(expression),
+        _ => None,
+    }
+}
+
+fn named(name: &str) -> TableAlias {
+    TableAlias { explicit: true, name: Ident::with_quote('"', name), columns: Vec::new(), at: None }
+}
+
+/// The alias of a function with one column: the column is called as the alias unless that names it.
+fn with_column(alias: Option<TableAlias>, function: &str, column: &str) -> TableAlias {
+    let column = alias.as_ref().map_or_else(|| Ident::with_quote('"', column), |alias| alias.name.clone());
+    let mut alias = alias.unwrap_or_else(|| named(function));
+    if alias.columns.is_empty() {
+        alias.columns.push(TableAliasColumnDef { name: column, data_type: None });
+    }
+    alias
+}
+
+fn relation(name: ObjectName, alias: Option<TableAlias>) -> TableFactor {
+    TableFactor::Table {
+        name,
+        alias,
+        args: None,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    }
+}
+
+/// `(SELECT value AS function) AS alias`
+fn one_row(value: Expr, function: &str, alias: Option<TableAlias>) -> Option<TableFactor> {
+    let alias = with_column(alias, function, function);
+    let mut parser = Parser::new(grammar(Dialect::Postgres)).try_with_sql("SELECT 1").ok()?;
+    let mut subquery = parser.parse_query().ok()?;
+    if let datafusion::sql::sqlparser::ast::SetExpr::Select(select) = subquery.body.as_mut() {
+        let column = alias.columns.first().map(|column| column.name.clone())?;
+        select.projection =
+            vec![datafusion::sql::sqlparser::ast::SelectItem::ExprWithAlias { expr: value, alias: column }];
+    }
+    Some(TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None })
+}

@@ -1,0 +1,367 @@
+//! What PostgreSQL's and CrateDB's users write and neither DataFusion nor Hazelcast's dialect has, as what they have.
+//!
+//! | written | becomes |
+//! |---|---|
+//! | `pg_catalog.lower(x)`, `current_schema` | `lower(x)`, `current_schema()` |
+//! | `x::regclass`, `x::regtype`, .. | `reg_object('class', x)`: the object's number of a name, its name of a number |
+//! | `x OPERATOR(pg_catalog.~) y COLLATE "C"` | `x ~ y` |
+//! | `ARRAY(SELECT x ..)` | `(SELECT array_agg(x) ..)` |
+//! | `FROM f(..) AS a(b)` | a table function, rows of an array, or one row of `f`'s value |
+//! | `(a, b) = (c, d)` | `a = c AND b = d` |
+//! | columns without a name | the names that PostgreSQL and CrateDB give them |
+
+mod factors;
+mod names;
+mod operators;
+mod subqueries;
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArguments, ObjectName, Select, SelectItem,
+    TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
+};
+use datafusion::sql::sqlparser::parser::Parser;
+use filbert_grid::query::{Dialect, SqlError};
+
+use super::grammar::grammar;
+use super::json::{call, text};
+use crate::error::parsing_error;
+
+/// Rewrites everything within a query or an expression.
+pub(super) fn rewrite<T: VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
+    match tree.visit(&mut Rewriter { of, derived: 0 }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Rewriter {
+    of: Dialect,
+    /// Relations that were given a name here.
+    derived: usize,
+}
+
+/// Functions that SQL calls without brackets, and sqlparser takes for columns.
+const WITHOUT_BRACKETS: [&str; 3] = ["current_schema", "current_role", "session_user"];
+
+impl VisitorMut for Rewriter {
+    type Break = SqlError;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        names::name(&mut select.projection, self.of);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item {
+                series_of_rows(expression);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        factors::rewrite(factor, &mut self.derived)
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        match expression {
+            Expr::Function(function) => {
+                unqualify(&mut function.name);
+                if let Some(query) = subqueries::array_query(function) {
+                    return subqueries::aggregated(expression, *query);
+                }
+            }
+            Expr::Identifier(name) if name.quote_style.is_none() && WITHOUT_BRACKETS.contains(&name.value.as_str()) => {
+                *expression = call(&name.value.clone(), Vec::new(), Vec::new(), None);
+            }
+            Expr::Cast { .. } => cast(expression, self.of),
+            Expr::Subquery(query) => subqueries::single(query).into_iter().for_each(|single| *expression = single),
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                if let Some(keys) = operators::keys(access_chain) {
+                    let mut arguments = vec![taken(root)];
+                    arguments.extend(keys);
+                    *expression = call("object_get", arguments, Vec::new(), None);
+                }
+            }
+            Expr::BinaryOp { left, op, right } if operators::function(op).is_some() => {
+                let arguments = vec![taken(left), taken(right)];
+                if let Some(function) = operators::function(op) {
+                    *expression = call(function, arguments, Vec::new(), None);
+                }
+            }
+            Expr::BinaryOp { left, op, right } if operators::is_arithmetic(op) => {
+                operators::as_number(left);
+                operators::as_number(right);
+            }
+            Expr::Collate { expr, .. } => *expression = taken(expr),
+            Expr::BinaryOp { op: BinaryOperator::PGCustomBinaryOperator(parts), .. } => {
+                let Some(known) = parts.last().and_then(|sign| operators::of_sign(sign)) else {
+                    return refuse(format!("operator {} does not exist", parts.join(".")), "42883");
+                };
+                if let Expr::BinaryOp { op, .. } = expression {
+                    *op = known;
+                }
+            }
+            Expr::BinaryOp { left, op: op @ (BinaryOperator::Eq | BinaryOperator::NotEq), right } => {
+                if let (Expr::Tuple(lefts), Expr::Tuple(rights)) = (left.as_mut(), right.as_mut()) {
+                    let negated = *op == BinaryOperator::NotEq;
+                    let pairs = std::mem::take(lefts).into_iter().zip(std::mem::take(rights));
+                    *expression = same_tuples(pairs, negated);
+                }
+            }
+            Expr::InList { expr, list, negated } if matches!(expr.as_ref(), Expr::Tuple(_)) => {
+                if let Some(found) = tuple_in_list(expr, list, *negated) {
+                    *expression = found;
+                }
+            }
+            Expr::AtTimeZone { timestamp, time_zone } => {
+                let arguments = vec![taken(timestamp), taken(time_zone)];
+                *expression = call("at_time_zone", arguments, Vec::new(), None);
+            }
+            Expr::Value(ValueWithSpan { value, .. }) => plain_text(value),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn refuse(message: impl Into<String>, sqlstate: &'static str) -> ControlFlow<SqlError> {
+    ControlFlow::Break(parsing_error(message).with_sqlstate(sqlstate))
+}
+
+fn taken(expression: &mut Expr) -> Expr {
+    std::mem::replace(expression, Expr::value(Value::Null))
+}
+
+/// Texts of PostgreSQL's further forms as plain ones.
+fn plain_text(value: &mut Value) {
+    match value {
+        Value::EscapedStringLiteral(text) | Value::UnicodeStringLiteral(text) | Value::NationalStringLiteral(text) => {
+            *value = Value::SingleQuotedString(std::mem::take(text));
+        }
+        Value::DollarQuotedString(text) => *value = Value::SingleQuotedString(std::mem::take(&mut text.value)),
+        _ => {}
+    }
+}
+
+/// Takes `pg_catalog` from a name.
+fn unqualify(name: &mut ObjectName) {
+    let is_system =
+        |name: &str| name.eq_ignore_ascii_case("pg_catalog") || name.eq_ignore_ascii_case("information_schema");
+    let qualified = match name.0.as_slice() {
+        [schema, _] => schema.as_ident().is_some_and(|schema| is_system(&schema.value)),
+        _ => false,
+    };
+    if qualified {
+        name.0.remove(0);
+    }
+}
+
+fn all_of(terms: impl Iterator<Item = Expr>, op: &BinaryOperator) -> Option<Expr> {
+    terms.reduce(|left, right| Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) })
+}
+
+/// `(a, b) = (c, d)` as `a = c AND b = d`.
+fn same_tuples(pairs: impl Iterator<Item = (Expr, Expr)>, negated: bool) -> Expr {
+    let equal = |(left, right): (Expr, Expr)| Expr::BinaryOp {
+        left: Box::new(left),
+        op: BinaryOperator::Eq,
+        right: Box::new(right),
+    };
+    let same = all_of(pairs.map(equal), &BinaryOperator::And).unwrap_or_else(|| Expr::value(Value::Boolean(true)));
+    let same = Expr::Nested(Box::new(same));
+    if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(same) } } else { same }
+}
+
+fn tuple_in_list(tuple: &Expr, list: &[Expr], negated: bool) -> Option<Expr> {
+    let Expr::Tuple(lefts) = tuple else { return None };
+    let mut terms = Vec::with_capacity(list.len());
+    for item in list {
+        let Expr::Tuple(rights) = item else { return None };
+        if rights.len() != lefts.len() {
+            return None;
+        }
+        terms.push(same_tuples(lefts.iter().cloned().zip(rights.iter().cloned()), false));
+    }
+    let any = Expr::Nested(Box::new(all_of(terms.into_iter(), &BinaryOperator::Or)?));
+    Some(if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) } } else { any })
+}
+
+/// `generate_series(..)` and the like in a SELECT list, which are rows there.
+fn series_of_rows(expression: &mut Expr) {
+    let Expr::Function(function) = &mut *expression else { return };
+    let name = function.name.to_string().to_ascii_lowercase();
+    if matches!(name.as_str(), "generate_series" | "generate_subscripts" | "regexp_split_to_table" | "string_to_table")
+    {
+        let array = taken(expression);
+        *expression = call("unnest", vec![array], Vec::new(), None);
+    }
+}
+
+/// Casts to types that only catalogs have.
+fn cast(expression: &mut Expr, of: Dialect) {
+    let Expr::Cast { expr, data_type, .. } = &mut *expression else { return };
+    if let Some(plain) = system_type(data_type, of) {
+        *data_type = plain;
+    }
+    if let (DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)), Some(items)) = (&*data_type, array_text(expr)) {
+        let item = item.as_ref().clone();
+        let cast = |text: Option<String>| Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(text.map_or_else(|| Expr::value(Value::Null), |text| super::json::text(&text))),
+            data_type: item.clone(),
+            array: false,
+            format: None,
+        };
+        **expr = Expr::Array(datafusion::sql::sqlparser::ast::Array {
+            elem: items.into_iter().map(cast).collect(),
+            named: true,
+        });
+        return;
+    }
+    let Some(name) = type_name(data_type) else {
+        // The name of an object that is cast on to a text, or its number.
+        if let Some(argument) = reg_object(expr) {
+            let function = match data_type {
+                DataType::Text | DataType::Varchar(_) => "reg_name",
+                DataType::BigInt(_) | DataType::Int(_) | DataType::Integer(_) => "reg_oid",
+                _ => return,
+            };
+            *expression = call(function, argument, Vec::new(), None);
+        }
+        return;
+    };
+    match name.as_str() {
+        "oid" | "xid" | "cid" | "xid8" => match reg_object(expr) {
+            Some(arguments) => *expression = call("reg_oid", arguments, Vec::new(), None),
+            None => *data_type = DataType::BigInt(None),
+        },
+        "name" | "char" | "cstring" | "unknown" | "bpchar" | "citext" => *data_type = DataType::Text,
+        "timestamptz" => *data_type = timestamp_tz(),
+        "int2vector" | "oidvector" => *data_type = array_of(DataType::BigInt(None)),
+        "double" => *data_type = DataType::DoublePrecision,
+        "long" => *data_type = DataType::BigInt(None),
+        "short" => *data_type = DataType::SmallInt(None),
+        "byte" => *data_type = DataType::TinyInt(None),
+        "string" | "ip" | "inet" | "cidr" => *data_type = DataType::Text,
+        name => {
+            if let Some(kind) = name.strip_prefix("reg") {
+                let kind = if kind == "procedure" { "proc" } else { kind };
+                let mut arguments = vec![text(kind)];
+                arguments.push(match reg_object(expr) {
+                    // Of one kind to another by its number.
+                    Some(inner) => call("reg_oid", inner, Vec::new(), None),
+                    None => taken(expr),
+                });
+                *expression = call("reg_object", arguments, Vec::new(), None);
+            }
+        }
+    }
+}
+
+/// The items of an array that is written as a text, `{1,2}`.
+fn array_text(expression: &Expr) -> Option<Vec<Option<String>>> {
+    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = expression else { return None };
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let mut items = Vec::new();
+    let mut item = String::new();
+    let (mut in_quotes, mut was_quoted) = (false, false);
+    let mut end = |item: &mut String, was_quoted: &mut bool| {
+        let text = std::mem::take(item);
+        let is_null = !*was_quoted && text.trim().eq_ignore_ascii_case("null");
+        items.push((!is_null).then(|| if *was_quoted { text } else { text.trim().to_owned() }));
+        *was_quoted = false;
+    };
+    let mut chars = inner.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => item.extend(chars.next()),
+            '"' => {
+                in_quotes = !in_quotes;
+                was_quoted = true;
+            }
+            ',' if !in_quotes => end(&mut item, &mut was_quoted),
+            char => item.push(char),
+        }
+    }
+    if !inner.trim().is_empty() {
+        end(&mut item, &mut was_quoted);
+    }
+    Some(items)
+}
+
+/// The arguments of a call that a cast to a type like `regclass` became.
+fn reg_object(expression: &mut Expr) -> Option<Vec<Expr>> {
+    let mut inner = expression;
+    while let Expr::Nested(nested) = inner {
+        inner = nested;
+    }
+    let Expr::Function(function) = inner else { return None };
+    if function.name.to_string() != "reg_object" {
+        return None;
+    }
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let of_argument = |argument: &datafusion::sql::sqlparser::ast::FunctionArg| match argument {
+        datafusion::sql::sqlparser::ast::FunctionArg::Unnamed(
+            datafusion::sql::sqlparser::ast::FunctionArgExpr::Expr(expression),
+        ) => Some(expression.clone()),
+        _ => None,
+    };
+    list.args.iter().map(of_argument).collect()
+}
+
+fn timestamp_tz() -> DataType {
+    DataType::Timestamp(None, datafusion::sql::sqlparser::ast::TimezoneInfo::WithTimeZone)
+}
+
+fn array_of(item: DataType) -> DataType {
+    DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(item), None))
+}
+
+/// The name of a type that sqlparser does not know, in lower case.
+fn type_name(data_type: &DataType) -> Option<String> {
+    match data_type {
+        DataType::Custom(name, arguments) if arguments.is_empty() => match name.0.as_slice() {
+            [name] => Some(name.as_ident()?.value.to_ascii_lowercase()),
+            _ => None,
+        },
+        DataType::Regclass => Some("regclass".to_owned()),
+        _ => None,
+    }
+}
+
+/// A type that is named with the schema `pg_catalog`, or an array of a type that only catalogs have, as one without.
+fn system_type(data_type: &DataType, of: Dialect) -> Option<DataType> {
+    match data_type {
+        DataType::Custom(name, arguments) => {
+            let [schema, name] = name.0.as_slice() else { return None };
+            if !schema.as_ident()?.value.eq_ignore_ascii_case("pg_catalog") {
+                return None;
+            }
+            let name = name.as_ident()?;
+            if name.quote_style.is_some() {
+                return Some(DataType::Custom(name.clone().into(), Vec::new()));
+            }
+            let mut written = name.value.clone();
+            if !arguments.is_empty() {
+                written.push_str(&format!("({})", arguments.join(", ")));
+            }
+            let mut parser = Parser::new(grammar(of)).try_with_sql(&written).ok()?;
+            parser.parse_data_type().ok()
+        }
+        DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)) => {
+            let plain = system_type(item, of);
+            let item = plain.as_ref().unwrap_or(item);
+            let kept = match type_name(item).as_deref() {
+                Some("oid" | "xid" | "regclass" | "regtype" | "regproc") => DataType::BigInt(None),
+                Some("name" | "char" | "cstring" | "bpchar") => DataType::Text,
+                _ => plain?,
+            };
+            Some(array_of(kept))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,81 @@
+//! Operators that are functions here, and how JSON documents are looked into.
+
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, BinaryOperator, CastKind, DataType, Expr, Subscript, Value, ValueWithSpan,
+};
+
+/// The operator of a sign within `OPERATOR(..)`.
+pub(super) fn of_sign(sign: &str) -> Option<BinaryOperator> {
+    Some(match sign {
+        "=" => BinaryOperator::Eq,
+        "<>" | "!=" => BinaryOperator::NotEq,
+        "<" => BinaryOperator::Lt,
+        "<=" => BinaryOperator::LtEq,
+        ">" => BinaryOperator::Gt,
+        ">=" => BinaryOperator::GtEq,
+        "+" => BinaryOperator::Plus,
+        "-" => BinaryOperator::Minus,
+        "*" => BinaryOperator::Multiply,
+        "/" => BinaryOperator::Divide,
+        "%" => BinaryOperator::Modulo,
+        "||" => BinaryOperator::StringConcat,
+        "~" => BinaryOperator::PGRegexMatch,
+        "~*" => BinaryOperator::PGRegexIMatch,
+        "!~" => BinaryOperator::PGRegexNotMatch,
+        "!~*" => BinaryOperator::PGRegexNotIMatch,
+        "~~" => BinaryOperator::PGLikeMatch,
+        "~~*" => BinaryOperator::PGILikeMatch,
+        "!~~" => BinaryOperator::PGNotLikeMatch,
+        "!~~*" => BinaryOperator::PGNotILikeMatch,
+        _ => return None,
+    })
+}
+
+/// The function that an operator on JSON documents is.
+pub(super) fn function(op: &BinaryOperator) -> Option<&'static str> {
+    Some(match op {
+        BinaryOperator::Arrow => "json_get",
+        BinaryOperator::LongArrow => "json_get_text",
+        BinaryOperator::HashArrow => "json_get_path",
+        BinaryOperator::HashLongArrow => "json_get_path_text",
+        BinaryOperator::Question => "json_has_key",
+        _ => return None,
+    })
+}
+
+/// The keys of `object['key']['key']`; `None` if they are places in an array.
+pub(super) fn keys(chain: &[AccessExpr]) -> Option<Vec<Expr>> {
+    let key = |access: &AccessExpr| match access {
+        AccessExpr::Subscript(Subscript::Index { index }) => match index {
+            Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }) => Some(index.clone()),
+            _ => None,
+        },
+        _ => None,
+    };
+    chain.iter().map(key).collect()
+}
+
+pub(super) fn is_arithmetic(op: &BinaryOperator) -> bool {
+    matches!(
+        op,
+        BinaryOperator::Plus
+            | BinaryOperator::Minus
+            | BinaryOperator::Multiply
+            | BinaryOperator::Divide
+            | BinaryOperator::Modulo
+    )
+}
+
+/// A member of an object as a number, where it is computed with: what it is shows only in the document.
+pub(super) fn as_number(operand: &mut Expr) {
+    let is_member = matches!(operand, Expr::Function(function) if function.name.to_string() == "object_get");
+    if is_member {
+        *operand = Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(super::taken(operand)),
+            data_type: DataType::DoublePrecision,
+            array: false,
+            format: None,
+        };
+    }
+}

@@ -1,0 +1,155 @@
+//! Names of objects to their numbers and back: `regclass`, `regtype` and the like.
+
+use datafusion::common::Result;
+use filbert_data::{FieldType, Value};
+use filbert_grid::query::{SqlError, SqlErrorCode};
+
+use super::native::{Call, Native, Take, int8, now, of_text, pure, text};
+use crate::catalogs::{self, Scene, quote_ident, types};
+use crate::error::carried;
+
+pub(super) const FUNCTIONS: &[Native] = &[
+    // A number for a text, a text for a number.
+    now("reg_object", &[Take::Text, Take::Any], number_or_name, |call| match call.int(1) {
+        Some(oid) => Ok(of_text(name_of(call, call.text(0), oid))),
+        None => Ok(Value::Int64(oid_of(call, call.text(0), call.text(1))?)),
+    }),
+    now("reg_oid", &[Take::Text, Take::Any], int8, |call| match call.int(1) {
+        Some(oid) => Ok(Value::Int64(oid)),
+        None => Ok(Value::Int64(oid_of(call, call.text(0), call.text(1))?)),
+    }),
+    now("reg_name", &[Take::Text, Take::Any], text, |call| match call.int(1) {
+        Some(oid) => Ok(of_text(name_of(call, call.text(0), oid))),
+        None => {
+            let oid = oid_of(call, call.text(0), call.text(1))?;
+            Ok(of_text(name_of(call, call.text(0), oid)))
+        }
+    }),
+    now("to_regclass", &[Take::Text], int8, |call| {
+        Ok(relation_oid(call, call.text(0)).map_or(Value::Null, Value::Int64))
+    }),
+    pure("to_regtype", &[Take::Text], int8, |call| Ok(types::by_name(call.text(0)).map_or(Value::Null, Value::Int64))),
+    now("to_regnamespace", &[Take::Text], int8, |call| {
+        Ok(schema_oid(call, call.text(0)).map_or(Value::Null, Value::Int64))
+    }),
+    pure("to_regproc", &[Take::Text], int8, |_| Ok(Value::Null)),
+    pure("quote_ident", &[Take::Text], text, |call| Ok(of_text(quote_ident(call.text(0))))),
+    pure("quote_literal", &[Take::Any], text, |call| {
+        Ok(of_text(quoted(&call.values.first().map(ToString::to_string).unwrap_or_default())))
+    }),
+    pure("quote_nullable", &[Take::Any], text, |call| match call.values.first() {
+        None | Some(Value::Null) => Ok(of_text("NULL")),
+        Some(value) => Ok(of_text(quoted(&value.to_string()))),
+    })
+    .takes_nulls(),
+];
+
+fn number_or_name(types: &[FieldType]) -> FieldType {
+    match types.get(1) {
+        Some(FieldType::TinyInt | FieldType::SmallInt | FieldType::Integer | FieldType::BigInt) => FieldType::Varchar,
+        _ => FieldType::BigInt,
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let text = text.replace('\'', "''");
+    if text.contains('\\') { format!(" E'{}'", text.replace('\\', "\\\\")) } else { format!("'{text}'") }
+}
+
+/// The parts of a name between points, without quotes, in lower case where they have none.
+fn parts(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut in_quotes = false;
+    let mut chars = name.trim().chars().peekable();
+    while let Some(char) = chars.next() {
+        let Some(part) = parts.last_mut() else { break };
+        match char {
+            '"' if in_quotes && chars.peek() == Some(&'"') => {
+                chars.next();
+                part.push('"');
+            }
+            '"' => in_quotes = !in_quotes,
+            '.' if !in_quotes => parts.push(String::new()),
+            char if in_quotes => part.push(char),
+            char => part.extend(char.to_lowercase()),
+        }
+    }
+    parts
+}
+
+/// The number of a relation or an index of a name.
+pub(super) fn relation_oid(call: &Call<'_>, name: &str) -> Option<i64> {
+    if let Ok(oid) = name.trim().parse() {
+        return Some(oid);
+    }
+    let facts = call.scene()?.facts();
+    let parts = parts(name);
+    let (schema, name) = match parts.as_slice() {
+        [name] => (None, name),
+        [.., schema, name] => (Some(schema), name),
+        [] => return None,
+    };
+    let default = catalogs::default_schema(call.dialect);
+    let fits = |found: &str| match schema {
+        Some(schema) => schema == found,
+        None => found == default || found == catalogs::PG_CATALOG,
+    };
+    let relation = facts.relations.iter().find(|relation| relation.name == *name && fits(&relation.schema));
+    let index = || facts.indexes().find(|(relation, index)| index.name == *name && fits(&relation.schema));
+    relation.map(|relation| relation.oid).or_else(|| index().map(|(_, index)| index.oid))
+}
+
+fn schema_oid(call: &Call<'_>, name: &str) -> Option<i64> {
+    let parts = parts(name);
+    let schemas = &call.scene()?.facts().schemas;
+    schemas.iter().find(|(known, _)| parts.last() == Some(known)).map(|(_, oid)| *oid)
+}
+
+fn oid_of(call: &Call<'_>, kind: &str, name: &str) -> Result<i64> {
+    if name == "-" {
+        return Ok(0);
+    }
+    if let Ok(oid) = name.trim().parse() {
+        return Ok(oid);
+    }
+    let (found, what, sqlstate) = match kind {
+        "class" => (relation_oid(call, name), "relation", "42P01"),
+        "type" => (types::by_name(name), "type", "42704"),
+        "namespace" => (schema_oid(call, name), "schema", "3F000"),
+        "role" => (Some(catalogs::oids::SUPERUSER), "role", "42704"),
+        _ => (None, "function", "42883"),
+    };
+    found.ok_or_else(|| {
+        let error = SqlError::new(SqlErrorCode::ObjectNotFound, format!("{what} \"{name}\" does not exist"));
+        carried(error.with_sqlstate(sqlstate))
+    })
+}
+
+fn name_of(call: &Call<'_>, kind: &str, oid: i64) -> String {
+    let unknown = || if oid == 0 { "-".to_owned() } else { oid.to_string() };
+    match kind {
+        "type" => match types::by_oid(oid) {
+            Some(_) => types::format(oid, None),
+            None => unknown(),
+        },
+        "class" => call.scene().and_then(|scene| relation_name(scene, oid)).unwrap_or_else(unknown),
+        "namespace" => {
+            let schemas = call.scene().map(|scene| scene.facts().schemas.as_slice()).unwrap_or_default();
+            let found = schemas.iter().find(|(_, known)| *known == oid);
+            found.map_or_else(unknown, |(name, _)| quote_ident(name))
+        }
+        "role" => call.scene().map_or_else(unknown, |scene| quote_ident(scene.user())),
+        _ => unknown(),
+    }
+}
+
+/// The name of a relation or index, with its schema where it is not found without.
+fn relation_name(scene: &Scene<'_>, oid: i64) -> Option<String> {
+    let facts = scene.facts();
+    let (schema, name) = match facts.relation(oid) {
+        Some(relation) => (&relation.schema, &relation.name),
+        None => facts.index(oid).map(|(relation, index)| (&relation.schema, &index.name))?,
+    };
+    let is_plain = schema == scene.default_schema() || schema == catalogs::PG_CATALOG;
+    Some(if is_plain { quote_ident(name) } else { format!("{}.{}", quote_ident(schema), quote_ident(name)) })
+}

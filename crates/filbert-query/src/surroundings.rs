@@ -1,0 +1,119 @@
+//! What functions and catalogs see beyond their arguments: who asks, and the member.
+//!
+//! Plans are kept for everybody who sends the same text. What depends on who asks is therefore found out when a plan runs, in the
+//! settings of its session.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use chrono::{DateTime, Utc};
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
+use datafusion::common::{DataFusionError, Result};
+use filbert_grid::query::Session;
+
+use crate::jobs::Jobs;
+use crate::tables::Tables;
+
+/// The member as the engine knows it.
+pub(crate) struct Server {
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) jobs: Jobs,
+    /// The functions that statements can call, with the letters of their kinds, once they are known.
+    functions: OnceLock<Vec<(String, &'static str)>>,
+    /// When the engine started.
+    pub(crate) started: DateTime<Utc>,
+}
+
+impl Server {
+    pub(crate) fn new(tables: Arc<Tables>, jobs: Jobs) -> Server {
+        Server { tables, jobs, started: Utc::now(), functions: OnceLock::new() }
+    }
+
+    /// Notes which functions statements can call.
+    pub(crate) fn set_functions(&self, functions: Vec<(String, &'static str)>) {
+        // They are the same for ever.
+        let _ = self.functions.set(functions);
+    }
+
+    /// The functions that statements can call, with the letters of their kinds.
+    pub(crate) fn function_names(&self) -> &[(String, &'static str)] {
+        self.functions.get().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Ended jobs that are kept.
+    pub(crate) fn jobs_log_max(&self) -> usize {
+        0
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("started", &self.started).finish_non_exhaustive()
+    }
+}
+
+/// Who asks, when, and whom.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    server: Arc<Server>,
+    session: Option<Arc<Session>>,
+    /// When the statement began; none outside of statements.
+    began: Option<DateTime<Utc>>,
+}
+
+impl Surroundings {
+    /// Those of a statement that begins now.
+    pub(crate) fn new(server: Arc<Server>, session: Option<Arc<Session>>) -> Surroundings {
+        Surroundings { server, session, began: Some(Utc::now()) }
+    }
+
+    /// Those of what is computed for many statements.
+    pub(crate) fn lasting(server: Arc<Server>) -> Surroundings {
+        Surroundings { server, session: None, began: None }
+    }
+
+    /// Those of a plan's session.
+    pub(crate) fn of(options: &ConfigOptions) -> Option<&Surroundings> {
+        options.extensions.get::<Surroundings>()
+    }
+
+    pub(crate) fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+
+    pub(crate) fn session(&self) -> Option<&Arc<Session>> {
+        self.session.as_ref()
+    }
+
+    /// When the statement began.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.began.unwrap_or_else(Utc::now)
+    }
+}
+
+impl ConfigExtension for Surroundings {
+    const PREFIX: &'static str = "surroundings";
+}
+
+impl ExtensionOptions for Surroundings {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, _: &str) -> Result<()> {
+        Err(DataFusionError::Configuration(format!("{key} is not for setting")))
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        Vec::new()
+    }
+}
