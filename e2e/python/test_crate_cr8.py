@@ -26,7 +26,7 @@ def table(name):
 def test_made_up_rows_go_in(http, hosts, table):
     http.sql(
         f"create table {table} (id string primary key, name string, email text, age integer, score double, born timestamp,"
-        " active boolean, address ip, place geo_point, tags array(string)) clustered into 3 shards"
+        " active boolean, addr ip, place geo_point, tags array(string)) clustered into 3 shards"
         " with (number_of_replicas = 0, refresh_interval = 0)"
     )
     out = run("cr8", "insert-fake-data", "--hosts", hosts, "--table", table, "-n", 5000, "-b", 500, "-c", 4)
