@@ -122,7 +122,11 @@ fn statements(families: &mut Families, shared: &Shared) {
     let samples = outcomes.iter().map(|(labels, count)| (labels.as_slice(), *count));
     families.counters("filbert_statements_total", "SQL statements of all front doors that were done.", samples);
     let running = metrics.statements_running() as f64;
-    families.gauge("filbert_statements_running", "SQL statements that run, or whose rows are not all read.", Some(running));
+    families.gauge(
+        "filbert_statements_running",
+        "SQL statements that run, or whose rows are not all read.",
+        Some(running),
+    );
     families.histograms(
         "filbert_statement_duration_seconds",
         "How long SQL statements took until their count or first rows were there.",
