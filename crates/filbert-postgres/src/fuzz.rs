@@ -10,7 +10,7 @@ use filbert_data::{
 use crate::{
     PostgresSecret, PostgresUser, copy,
     scram::{Exchange, Users},
-    statement::{lexer, own::Own},
+    statement::{casts, lexer, own::Own},
     types::{self, PgType},
     wire::{self, Frontend, Startup},
 };
@@ -111,6 +111,7 @@ fn statements(text: &str) {
         assert!(text.get(part.start..).is_some_and(|rest| rest.starts_with(part.text)));
         let _ = Own::parse(part.text);
         let _ = lexer::first_word(part.text);
+        let _ = casts::cast_types(part.text);
     }
 }
 

@@ -155,7 +155,7 @@ impl Session {
         writer.begin(&rows.columns, &mut self.link.out);
         let mut sink = Sink::Copy(writer);
         self.send_rows(&mut rows, &mut sink, 0).await?;
-        if let Sink::Copy(writer) = &sink {
+        if let Sink::Copy(writer) = &mut sink {
             writer.end(&mut self.link.out);
         }
         self.link.out.copy_done();

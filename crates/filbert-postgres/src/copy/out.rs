@@ -18,30 +18,35 @@ pub(crate) struct CopyWriter {
     types: Vec<PgType>,
     /// For the text of a value, before it is escaped.
     scratch: Vec<u8>,
+    /// Whether the header of the binary format is still to be written.
+    header_left: bool,
 }
 
 impl CopyWriter {
     pub(crate) fn new(format: &CopyFormat, columns: &[ColumnMeta]) -> Result<CopyWriter, Box<PgError>> {
         let format = if format.kind == CopyKind::Binary { None } else { Some(row_format(format)?) };
         let types = columns.iter().map(|column| PgType::of(&column.field_type)).collect();
-        Ok(CopyWriter { format, types, scratch: Vec::new() })
+        Ok(CopyWriter { header_left: format.is_none(), format, types, scratch: Vec::new() })
     }
 
-    /// Writes what comes before the rows.
+    /// Writes the columns' names, if they are asked for.
     pub(crate) fn begin(&self, columns: &[ColumnMeta], out: &mut Out) {
-        match &self.format {
-            None => out.message(b'd', |out| {
-                out.bytes(SIGNATURE);
-                out.i32(0);
-                out.i32(0);
-            }),
-            Some(format) if format.header => out.message(b'd', |out| {
+        if let Some(format) = self.format.as_ref().filter(|format| format.header) {
+            out.message(b'd', |out| {
                 for (at, column) in columns.iter().enumerate() {
                     put_field(Some(column.name.as_bytes()), at == 0, format, &mut out.0);
                 }
                 end_row(&mut out.0);
-            }),
-            Some(_) => {}
+            });
+        }
+    }
+
+    /// Writes the header of the binary format, which comes in one message with what follows it, as drivers expect.
+    fn begin_binary(header_left: &mut bool, out: &mut Out) {
+        if std::mem::take(header_left) {
+            out.bytes(SIGNATURE);
+            out.i32(0);
+            out.i32(0);
         }
     }
 
@@ -52,10 +57,11 @@ impl CopyWriter {
         row: usize,
         out: &mut Out,
     ) -> Result<(), Box<PgError>> {
-        let CopyWriter { format, types, scratch } = self;
+        let CopyWriter { format, types, scratch, header_left } = self;
         let columns = readers.iter().zip(types.iter());
         match format {
             None => out.message(b'd', |out| {
+                CopyWriter::begin_binary(header_left, out);
                 out.count(readers.len());
                 let mut columns = columns;
                 columns.try_for_each(|(reader, pg_type)| write_value(reader, row, *pg_type, Format::Binary, out))
@@ -76,9 +82,12 @@ impl CopyWriter {
     }
 
     /// Writes what comes behind the rows.
-    pub(crate) fn end(&self, out: &mut Out) {
+    pub(crate) fn end(&mut self, out: &mut Out) {
         if self.format.is_none() {
-            out.message(b'd', |out| out.i16(-1));
+            out.message(b'd', |out| {
+                CopyWriter::begin_binary(&mut self.header_left, out);
+                out.i16(-1);
+            });
         }
     }
 }
