@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use filbert_grid::metrics::OperationKind;
 use filbert_wire::{Limits, Message, PREAMBLE, Split, Splitter, WireError};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
@@ -301,8 +302,15 @@ impl Connection {
         }
     }
 
-    /// Handles the requests that `bytes` begin with; returns how many bytes they were.
+    /// Handles the requests that `bytes` begin with, and counts them; returns how many bytes they were.
     fn handle(&mut self, bytes: &[u8]) -> usize {
+        let started = self.session.tally.begin();
+        let handled = self.handle_all(bytes);
+        self.session.tally.end(started, self.session.grid.metrics());
+        handled
+    }
+
+    fn handle_all(&mut self, bytes: &[u8]) -> usize {
         self.held_back = false;
         let mut at = 0;
         if !self.preamble_seen {
@@ -380,7 +388,9 @@ impl Connection {
                 return gets.starts.get(answered).copied();
             }
             let out_bytes_max = self.written.saturating_add(self.session.config.write_buffer_bytes_max);
-            answered += map_read::handle_gets(&mut self.session, rest, out_bytes_max);
+            let count = map_read::handle_gets(&mut self.session, rest, out_bytes_max);
+            self.session.tally.add(OperationKind::Get, u32::try_from(count).unwrap_or_default());
+            answered += count;
         }
         None
     }

@@ -1,8 +1,10 @@
 //! The listening socket, the tasks of its connections, and the watch over those that fall silent.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::{collections::HashMap, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use filbert_grid::Grid;
+use filbert_grid::metrics::{DoorFigures, DoorMetrics};
 use parking_lot::Mutex;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
@@ -61,7 +63,24 @@ pub struct Door {
     grid: Arc<Grid>,
     config: Arc<DoorConfig>,
     links: Arc<Mutex<Links>>,
+    counts: Arc<Counts>,
     caches: Arc<QueryCaches>,
+}
+
+/// What the member's metrics tell of the door.
+struct Counts {
+    monitor: Monitor,
+    address: SocketAddr,
+    accepted: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl DoorMetrics for Counts {
+    fn figures(&self) -> DoorFigures {
+        let DoorStatistics { connections, buffer_bytes } = self.monitor.statistics();
+        let [accepted, refused] = [&self.accepted, &self.refused].map(|count| count.load(Ordering::Relaxed));
+        DoorFigures { name: "hazelcast", address: self.address, connections, accepted, refused, buffer_bytes }
+    }
 }
 
 impl fmt::Debug for Door {
@@ -127,8 +146,12 @@ impl Door {
                     let error = |source| DoorError::Listen { address, tried, source };
                     let address = listener.local_addr().map_err(error)?;
                     debug!("listening on {address} for Hazelcast's clients");
-                    let (links, caches) = (Arc::default(), Arc::default());
-                    return Ok(Door { listener, address, grid, config: Arc::new(config), links, caches });
+                    let (links, caches): (Arc<Mutex<Links>>, _) = Default::default();
+                    let (monitor, accepted, refused) =
+                        (Monitor { links: links.clone() }, AtomicU64::new(0), AtomicU64::new(0));
+                    let counts = Arc::new(Counts { monitor, address, accepted, refused });
+                    grid.metrics().add_door(&counts);
+                    return Ok(Door { listener, address, grid, config: Arc::new(config), links, counts, caches });
                 }
                 Err(source) => {
                     let is_taken = source.kind() == io::ErrorKind::AddrInUse;
@@ -211,6 +234,7 @@ impl Door {
         let mut links = self.links.lock();
         if links.len() >= self.config.connections_max {
             drop(links);
+            self.counts.refused.fetch_add(1, Ordering::Relaxed);
             warn!(%peer, "connection refused: there are {} already, see connections_max", self.config.connections_max);
             return;
         }
@@ -227,6 +251,7 @@ impl Door {
         let now = Instant::now();
         let watched = Watched { link: link.clone(), reads: 0, since: now, opened: now, closing_since: None };
         links.insert(number, watched);
+        self.counts.accepted.fetch_add(1, Ordering::Relaxed);
         drop(links);
         let address = self.config.public_address.unwrap_or(local);
         let session = Session::new(self.grid.clone(), self.config.clone(), link, self.caches.clone(), address);

@@ -50,6 +50,7 @@ mod door;
 mod failure;
 mod handlers;
 mod handles;
+mod kinds;
 mod link;
 mod listing;
 mod outbox;

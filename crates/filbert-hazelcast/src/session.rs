@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use filbert_grid::metrics::Tally;
 use filbert_grid::{Caller, ClientConnection, ConnectionId, ErrorKind, Grid, Map, PartitionId};
 use filbert_wire::{CorrelationId, Data, Message, MessageId, Uuid, WireError};
 use tracing::{debug, info};
@@ -12,6 +13,7 @@ use crate::{
     failure::{Failure, Outcome},
     handlers::journal::JournalWaits,
     handles::Handles,
+    kinds::kind_of,
     link::Link,
     query_cache::QueryCaches,
     rows::{self, Row},
@@ -25,6 +27,8 @@ pub(crate) struct Session {
     /// Replies in the order in which they were made.
     pub(crate) out: Vec<u8>,
     pub(crate) handles: Handles,
+    /// What was asked for since the last batch.
+    pub(crate) tally: Tally,
     /// The address that this client is told to find the member at.
     pub(crate) address: SocketAddr,
     /// The client's UUID; nil before authentication.
@@ -67,6 +71,7 @@ impl Session {
             link,
             out: Vec::new(),
             handles,
+            tally: Tally::default(),
             address,
             client: Uuid::nil(),
             registration: None,
@@ -81,6 +86,7 @@ impl Session {
     #[inline]
     pub(crate) fn handle(&mut self, message: &Message<'_>) -> bool {
         let start = self.out.len();
+        self.tally.add(kind_of(message.id()), 1);
         let outcome = match rows::find(message.id()) {
             Row::Served(handler) if self.registration.is_some() => handler(self, message),
             row => self.handle_rare(row, message),
