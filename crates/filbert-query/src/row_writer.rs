@@ -20,7 +20,7 @@ use crate::asker::Asker;
 use crate::catalog::MappingColumn;
 use crate::dialect::{Insert, Parsed, ParsedStatement};
 use crate::dml::apply::Changes;
-use crate::dml::inserter::{Inserter, Written};
+use crate::dml::inserter::{Inserter, Scratch, Written};
 use crate::dml::literals::{constant, is_default, parameter};
 use crate::dml::rows::RowMaker;
 use crate::dml::targets::{fit_targets, target_columns};
@@ -98,6 +98,7 @@ pub(crate) async fn row_writer(
         mode,
         kept,
         written: 0,
+        scratch: Scratch::default(),
     }))
 }
 
@@ -139,6 +140,7 @@ pub(crate) fn copy_writer(
         mode,
         kept: Kept::Entries(Vec::new()),
         written: 0,
+        scratch: Scratch::default(),
     }))
 }
 
@@ -171,6 +173,7 @@ struct Writer {
     /// What [`WriteMode::All`] keeps.
     kept: Kept,
     written: u64,
+    scratch: Scratch,
 }
 
 /// Rows that are kept until all are there.
@@ -250,7 +253,7 @@ impl Writer {
     /// Writes a row; waits for a key that is locked.
     fn put(&mut self, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<u64, SqlError> {
         loop {
-            if let Some(written) = self.inserter.write(row, parameters)? {
+            if let Some(written) = self.inserter.write(row, parameters, &mut self.scratch)? {
                 self.written += written.count();
                 return Ok(written.count());
             }

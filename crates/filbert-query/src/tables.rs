@@ -200,7 +200,12 @@ pub(crate) fn table_of(mapping: &Mapping, map: Arc<Map>, schemas: Arc<dyn Schema
             columns.push(TableColumn { name: name.to_owned(), field_type: FieldType::Object, path, hidden: true });
         }
     }
-    MapTable::new(mapping.name.clone(), map, columns, formats_of(mapping, schemas))
+    let table = MapTable::new(mapping.name.clone(), map, columns, formats_of(mapping, schemas));
+    match (&mapping.table, &mapping.key_format) {
+        (Some(_), EntryFormat::Compact { type_name }) => table.declared().with_composite_key(type_name),
+        (Some(_), _) => table.declared(),
+        (None, _) => table,
+    }
 }
 
 /// The catalog of DataFusion over the tables, as a dialect has it.

@@ -173,3 +173,21 @@ fn changes_by_key_are_short() {
     }
     assert_eq!(member.rows("SELECT id, n FROM stock ORDER BY id"), ["1|11", "2|20"]);
 }
+
+#[test]
+fn keys_of_several_columns_are_looked_up() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE pairs (a INT, at TIMESTAMPTZ, n INT, PRIMARY KEY (a, at))");
+    member.change("INSERT INTO pairs VALUES (1, '2024-01-01T00:00:00Z', 1), (1, '2024-01-02T01:00:00+01:00', 2), (2, '2024-01-01T00:00:00Z', 3)");
+    let plan = |text: &str| member.rows(&format!("EXPLAIN {text}")).join("");
+    let one = "SELECT n FROM pairs WHERE at = '2024-01-02T00:00:00Z' AND a = 1";
+    assert!(plan(one).contains("access=one key"), "{}", plan(one));
+    assert_eq!(member.rows(one), ["2"]);
+    let some = "SELECT n FROM pairs WHERE a IN (1, 2) AND at = '2024-01-01T00:00:00Z' AND n > 1";
+    assert!(plan(some).contains("access=2 keys"), "{}", plan(some));
+    assert_eq!(member.rows(some), ["3"]);
+    assert_eq!(member.rows("SELECT n FROM pairs WHERE a = 1 AND n = 2"), ["2"]);
+    let moment = chrono::DateTime::parse_from_rfc3339("2024-01-02T02:00:00+02:00").unwrap();
+    let rows = member.rows_with("SELECT n FROM pairs WHERE a = $1 AND at = $2", &[Value::Int32(1), Value::TimestampTz(moment)]);
+    assert_eq!(rows, ["2"]);
+}

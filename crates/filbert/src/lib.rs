@@ -42,7 +42,7 @@ pub use embedded::{
     LockOwner, Map, MapStatistics, SqlResult, SqlRows,
 };
 pub use filbert_data::{Blob, FieldType, FromBlob, Json, List, ToBlob, Value};
-pub use filbert_grid::query::{ColumnMeta, ExpectedResult, SqlError, SqlErrorCode, Statement};
+pub use filbert_grid::query::{ColumnMeta, Dialect, ExpectedResult, Session, SqlError, SqlErrorCode, Statement};
 pub use filbert_grid::{
     EventJournalConfig, EvictionConfig, EvictionPolicy, GridConfig, InMemoryFormat, MapConfig, MaxSizePolicy,
 };

@@ -103,9 +103,26 @@ impl Writer {
         if values.len() != self.values {
             return Err(DataError::WrongCount { values: values.len(), fields: self.values });
         }
+        let mut out = Vec::new();
+        self.write_into(|field| values.get(field).unwrap_or(&Value::Null), &mut out)?;
+        Ok(Blob::from(out))
+    }
+
+    /// Writes an object, as a blob, into a buffer whose content it replaces: `value` gives the value of a field by its number
+    /// among those that the writer was made with.
+    ///
+    /// # Errors
+    ///
+    /// A value does not fit into its field. What is in the buffer then is no blob.
+    pub fn write_into<'v>(
+        &self,
+        value: impl Fn(usize) -> &'v Value<'v>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), DataError> {
         let extent = self.schema.extent();
         let has_positions = extent.positions > 0;
-        let mut out = Vec::with_capacity(BLOB_HEADER_BYTES + 12 + extent.fixed_bytes + extent.positions * 16);
+        out.clear();
+        out.reserve(BLOB_HEADER_BYTES + 12 + extent.fixed_bytes + extent.positions * 16);
         out.extend_from_slice(&[0; 4]);
         out.extend_from_slice(&TypeId::COMPACT.0.to_be_bytes());
         out.extend_from_slice(&self.id.to_be_bytes());
@@ -114,21 +131,21 @@ impl Writer {
         out.resize(start + extent.fixed_bytes, 0);
         let mut positions = Vec::with_capacity(extent.positions);
         for field in &self.fields {
-            let value = values.get(field.value).unwrap_or(&Value::Null);
+            let value = value(field.value);
             if let Place::Position(_) = field.place {
                 positions.push((!value.is_null()).then(|| out.len() - start));
                 if value.is_null() {
                     continue;
                 }
             }
-            write_field(field, start, value, &mut out).map_err(|unfit| unfit.of(&field.name, value, field.kind))?;
+            write_field(field, start, value, out).map_err(|unfit| unfit.of(&field.name, value, field.kind))?;
         }
         if has_positions {
             let length = out.len();
-            end_positions(length_at, start, &positions, &mut out)
+            end_positions(length_at, start, &positions, out)
                 .map_err(|_| DataError::TooLong { type_id: TypeId::COMPACT, length })?;
         }
-        Ok(Blob::from(out))
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use filbert_grid::query::SqlError;
 use futures::StreamExt;
 
 use crate::dialect::Insert;
-use crate::dml::inserter::{Inserter, Written};
+use crate::dml::inserter::{Inserter, Scratch, Written};
 use crate::dml::targets::{fit_targets, target_columns};
 use crate::dml::{Changed, Dml, Rows, literals, select};
 use crate::error::{of_datafusion, parsing_error};
@@ -90,10 +90,10 @@ impl Dml<'_> {
         parameters: &[Value<'_>],
     ) -> Result<Written, SqlError> {
         loop {
-            if let Some(written) = inserter.write(row, parameters)? {
+            if let Some(written) = inserter.write(row, parameters, &mut Scratch::default())? {
                 return Ok(written);
             }
-            let (key, _) = inserter.maker().entry(row)?;
+            let key = inserter.maker().writer().key(row)?;
             self.changes(inserter.table()).until_free(&key).await?;
         }
     }

@@ -43,6 +43,13 @@ struct UpdateThere {
     condition: Option<RowExpression>,
 }
 
+/// Buffers for the bytes of one entry, used again for the next.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
 /// What became of a row.
 #[derive(Debug)]
 pub(crate) enum Written {
@@ -116,25 +123,32 @@ impl Inserter {
     ///
     /// # Errors
     /// The key is there and that is an error, or the row that is there cannot be updated.
-    pub(crate) fn write(&self, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<Option<Written>, SqlError> {
-        let (key, value) = self.maker.entry(row)?;
-        let OnKey::Update(update) = &self.on_key else { return self.write_entry(&key, &value) };
+    pub(crate) fn write(
+        &self,
+        row: &[Value<'_>],
+        parameters: &[Value<'_>],
+        scratch: &mut Scratch,
+    ) -> Result<Option<Written>, SqlError> {
+        let Scratch { key, value } = scratch;
+        self.maker.writer().entry_into(row, key, value)?;
+        let (key, value) = (key.as_slice(), value.as_slice());
+        let OnKey::Update(update) = &self.on_key else { return self.write_entry(key, value) };
         let map = self.table.map();
         for _ in 0..ROUNDS_MAX {
-            let partition = map.partition_of(&key);
-            let old = map.entry_view(partition, &key, |view| view.map(|view| Blob::from(view.value)));
+            let partition = map.partition_of(key);
+            let old = map.entry_view(partition, key, |view| view.map(|view| Blob::from(view.value)));
             let Some(old) = old else {
-                match self.put(&key, &value, PutMode::IfAbsent)? {
+                match self.put(key, value, PutMode::IfAbsent)? {
                     Some(Outcome::Made) => return Ok(Some(Written::Added)),
                     Some(Outcome::Differs) => continue,
                     None => return Ok(None),
                 }
             };
-            let Some(new) = self.updated(update, &key, &old, row, parameters)? else {
+            let Some(new) = self.updated(update, key, &old, row, parameters)? else {
                 return Ok(Some(Written::Nothing));
             };
             let replacement = self.maker.writer().value(&new)?;
-            match self.change(Change::ReplaceIfSame { key: &key, expected: &old, value: &replacement })? {
+            match self.change(Change::ReplaceIfSame { key, expected: &old, value: &replacement })? {
                 Some(Outcome::Made) => return Ok(Some(Written::Updated(new))),
                 Some(Outcome::Differs) => {}
                 None => return Ok(None),
@@ -148,7 +162,7 @@ impl Inserter {
     ///
     /// # Errors
     /// As [`Inserter::write`].
-    pub(crate) fn write_entry(&self, key: &Blob, value: &Blob) -> Result<Option<Written>, SqlError> {
+    pub(crate) fn write_entry(&self, key: &[u8], value: &[u8]) -> Result<Option<Written>, SqlError> {
         let mode = if matches!(self.on_key, OnKey::Overwrite) { PutMode::Set } else { PutMode::IfAbsent };
         Ok(match self.put(key, value, mode)? {
             None => None,

@@ -95,6 +95,43 @@ impl EntryWriter {
         self.write(&self.value, self.whole_value, row, "this")
     }
 
+    /// Writes key and value of a row into buffers, whose content they replace.
+    pub(crate) fn entry_into(
+        &self,
+        row: &[Value<'_>],
+        key: &mut Vec<u8>,
+        value: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        self.write_into(&self.key, self.whole_key, row, "__key", key)?;
+        self.write_into(&self.value, self.whole_value, row, "this", value)
+    }
+
+    fn write_into(
+        &self,
+        part: &Part,
+        whole: Option<usize>,
+        row: &[Value<'_>],
+        name: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SqlError> {
+        let at = |column: usize| row.get(column).unwrap_or(&Value::Null);
+        let failed = |error: DataError| data_error(format!("the {name:?} field: {error}"));
+        match part {
+            Part::Whole { column, field_type } if *field_type != FieldType::Char && !at(*column).is_null() => {
+                out.clear();
+                at(*column).write_blob(out).map_err(failed)
+            }
+            Part::Compact { columns, writer } if whole.is_none_or(|whole| at(whole).is_null()) => {
+                writer.write_into(|field| columns.get(field).map_or(&Value::Null, |column| at(*column)), out).map_err(failed)
+            }
+            _ => {
+                out.clear();
+                out.extend_from_slice(&self.write(part, whole, row, name)?);
+                Ok(())
+            }
+        }
+    }
+
     fn write(&self, part: &Part, whole: Option<usize>, row: &[Value<'_>], name: &str) -> Result<Blob, SqlError> {
         let at = |column: usize| row.get(column).unwrap_or(&Value::Null);
         let given = whole.map(at).filter(|value| !value.is_null());

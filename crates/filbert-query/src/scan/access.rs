@@ -50,6 +50,8 @@ pub(crate) enum AccessPlan {
     All,
     /// The entries of these keys.
     Keys(Vec<Operand>),
+    /// The entries of keys that are made of several columns: alternatives for each of them.
+    Composite(Vec<Vec<Operand>>),
     /// What an index finds.
     Index {
         id: IndexId,
@@ -94,6 +96,9 @@ impl AccessPlan {
             {
                 return AccessPlan::Keys(keys.clone());
             }
+        }
+        if let Some(columns) = composite(table, &wanted) {
+            return AccessPlan::Composite(columns);
         }
         let mut best: Option<(u32, AccessPlan)> = None;
         for index in table.map().layout().indexes.iter().filter(|index| index.ready) {
@@ -164,6 +169,12 @@ impl AccessPlan {
                 }
                 Ok(if keys.is_empty() { Access::Nothing } else { Access::Keys(keys) })
             }
+            AccessPlan::Composite(columns) => {
+                let mut keys = composite_keys(table, columns, parameters)?;
+                keys.sort_unstable();
+                keys.dedup();
+                Ok(if keys.is_empty() { Access::Nothing } else { Access::Keys(keys) })
+            }
             AccessPlan::Index { id, name, equal, range, types } => {
                 let layout = table.map().layout();
                 let Some(index) = layout.indexes.iter().find(|index| index.id == *id) else { return Ok(Access::All) };
@@ -217,6 +228,47 @@ impl AccessPlan {
             }
         }
     }
+}
+
+/// The alternatives for each column of a key of several, if all of them are asked for by equality.
+fn composite(table: &MapTable, wanted: &[(&FieldPath, &FieldType, Wanted)]) -> Option<Vec<Vec<Operand>>> {
+    let columns = table.key_columns();
+    let mut combinations = 1usize;
+    let mut alternatives = Vec::with_capacity(columns.len());
+    for column in columns {
+        let lists = wanted.iter().filter_map(|(path, field_type, what)| match what {
+            Wanted::OneOf(operands) if **path == column.path && table.writes_key_as(field_type) => Some(operands),
+            _ => None,
+        });
+        let operands = lists.min_by_key(|operands| operands.len())?;
+        combinations = combinations.saturating_mul(operands.len());
+        alternatives.push(operands.clone());
+    }
+    (!alternatives.is_empty() && combinations <= LOOKUPS_MAX).then_some(alternatives)
+}
+
+/// The keys of all combinations; one with a null or with a value that is not of its column's type is no row's.
+fn composite_keys(
+    table: &MapTable,
+    columns: &[Vec<Operand>],
+    parameters: &[Value<'_>],
+) -> Result<Vec<Blob>, SqlError> {
+    let mut combinations: Vec<Vec<&Value<'_>>> = vec![Vec::new()];
+    for operands in columns {
+        let mut longer = Vec::with_capacity(combinations.len() * operands.len());
+        for operand in operands {
+            let value = operand.value(parameters)?;
+            if !value.is_null() {
+                longer.extend(combinations.iter().map(|before| [before.as_slice(), &[value]].concat()));
+            }
+        }
+        combinations = longer;
+    }
+    let mut keys = Vec::with_capacity(combinations.len());
+    for values in combinations {
+        keys.extend(table.composite_key(&values)?);
+    }
+    Ok(keys)
 }
 
 /// The keys that begin with `prefix` and go on within the bounds; `None` if a bound is null.

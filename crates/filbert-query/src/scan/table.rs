@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
-use filbert_data::{Blob, FieldPath, FieldType, Formats, ToBlob, Value};
+use filbert_data::{Blob, FieldPath, FieldType, Formats, Side, Step, ToBlob, Value, compact};
 use filbert_grid::Map;
 use filbert_grid::query::SqlError;
 
@@ -30,6 +30,10 @@ pub(crate) struct MapTable {
     columns: Vec<TableColumn>,
     schema: SchemaRef,
     formats: Formats,
+    /// Whether its rows are declared: all of them were written as a table's.
+    is_declared: bool,
+    /// Writes keys of several columns.
+    key_writer: Option<(Vec<TableColumn>, compact::Writer)>,
 }
 
 impl std::fmt::Debug for MapTable {
@@ -46,7 +50,39 @@ impl MapTable {
             field(&column.name, &column.field_type, nullable)
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        MapTable { name, map, columns, schema, formats }
+        MapTable { name, map, columns, schema, formats, is_declared: false, key_writer: None }
+    }
+
+    /// The same, of a table whose rows are declared.
+    pub(crate) fn declared(mut self) -> Self {
+        self.is_declared = true;
+        self
+    }
+
+    /// The same table, whose keys are Compact objects of a type: those of its columns that are fields of the key.
+    pub(crate) fn with_composite_key(mut self, type_name: &str) -> Self {
+        let of_key = |column: &&TableColumn| column.path.side == Side::Key && !column.path.path.is_itself();
+        let columns: Vec<TableColumn> = self.columns.iter().filter(of_key).cloned().collect();
+        let fields = columns.iter().filter_map(|column| match column.path.path.steps() {
+            [Step::Field(name)] => Some((name.to_string(), column.field_type.clone())),
+            _ => None,
+        });
+        let writer = compact::Writer::new(type_name, fields.collect());
+        self.key_writer = Some((columns, writer));
+        self
+    }
+
+    /// The columns that a key of several is made of; none if it is one value.
+    pub(crate) fn key_columns(&self) -> &[TableColumn] {
+        self.key_writer.as_ref().map(|(columns, _)| columns.as_slice()).unwrap_or_default()
+    }
+
+    /// A key of several columns, as rows are written; `None` if no row can have it.
+    pub(crate) fn composite_key(&self, values: &[&Value<'_>]) -> Result<Option<Blob>, SqlError> {
+        let Some((columns, writer)) = &self.key_writer else { return Ok(None) };
+        let converted = values.iter().zip(columns).map(|(value, column)| self.key_value(value, &column.field_type));
+        let Some(values) = converted.collect::<Option<Vec<_>>>() else { return Ok(None) };
+        writer.write(&values).map(Some).map_err(|error| data_error(error.to_string()))
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -84,9 +120,17 @@ impl MapTable {
         if let (FieldType::Object, Value::Object(bytes)) = (&column.field_type, value) {
             return Ok(Some(Blob::from(&**bytes)));
         }
-        match value.clone().convert(&column.field_type) {
-            Ok(key) => key.to_blob().map(Some).map_err(|error| data_error(error.to_string())),
-            Err(_) => Ok(None),
+        match self.key_value(value, &column.field_type) {
+            Some(key) => key.to_blob().map(Some).map_err(|error| data_error(error.to_string())),
+            None => Ok(None),
+        }
+    }
+
+    /// A value as a key has it; `None` if it is not of the type. Moments of tables are kept without their offsets.
+    fn key_value<'v>(&self, value: &Value<'v>, field_type: &FieldType) -> Option<Value<'v>> {
+        match value.clone().convert(field_type).ok()? {
+            Value::TimestampTz(moment) if self.is_declared => Some(Value::TimestampTz(moment.to_utc().fixed_offset())),
+            value => Some(value),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::cursor::ReadyRows;
 use crate::dialect::{Delete, Insert, Parsed, Update, schema_of};
 use crate::dml::apply::{Outcome, outcome};
 use crate::dml::expressions::{Inputs, RowScope, RowValue};
-use crate::dml::inserter::{Inserter, Written};
+use crate::dml::inserter::{Inserter, Scratch, Written};
 use crate::dml::literals::{constant, is_default, parameter};
 use crate::dml::returning::{Returning, Told};
 use crate::dml::rows::RowMaker;
@@ -151,8 +151,9 @@ fn write_rows(
         }
     }
     let mut count = 0;
+    let mut scratch = Scratch::default();
     for (done, row) in whole.iter().enumerate() {
-        match inserter.write(row, parameters)? {
+        match inserter.write(row, parameters, &mut scratch)? {
             Some(written) => {
                 count += written.count();
                 match &written {

@@ -116,7 +116,9 @@ impl ShortQuery {
             AccessPlan::All if crate::scan::chunks::reads_columns(&self.spec) => "columns".to_owned(),
             AccessPlan::All => "all entries".to_owned(),
             AccessPlan::Keys(keys) if keys.len() == 1 => "one key".to_owned(),
+            AccessPlan::Composite(columns) if columns.iter().all(|values| values.len() == 1) => "one key".to_owned(),
             AccessPlan::Keys(keys) => format!("{} keys", keys.len()),
+            AccessPlan::Composite(columns) => format!("{} keys", columns.iter().map(Vec::len).product::<usize>()),
             AccessPlan::Index { name, .. } => format!("index {name}"),
         };
         let kind = if self.aggregates() { "ShortAggregate" } else { "ShortLookup" };
@@ -474,7 +476,7 @@ fn is_exact(access: &AccessPlan, filters: &[Expr], spec: &ScanSpec) -> bool {
     let whole = match access {
         AccessPlan::Keys(_) => true,
         AccessPlan::Index { equal, range, .. } => equal.len() == 1 && range.is_none(),
-        AccessPlan::All => false,
+        AccessPlan::All | AccessPlan::Composite(_) => false,
     };
     let column = match (&*filter.left, &*filter.right) {
         (Expr::Column(column), _) | (_, Expr::Column(column)) => column,

@@ -1,8 +1,9 @@
 //! A member as the databases that sqllogictest runs files on: within the process, and over the wire.
 
 use std::fmt;
+use std::sync::Arc;
 
-use filbert::{Config, Error, Filbert, SqlResult, Value};
+use filbert::{Config, Dialect, Error, ExpectedResult, Filbert, Session, SqlResult, Statement, Value};
 use filbert_client::{Client, ClientConfig, ClientError, ToBlob};
 use sqllogictest::{DB, DBOutput};
 use tokio::runtime::Runtime;
@@ -40,21 +41,38 @@ pub(crate) trait Database {
 }
 
 /// The embedded API.
-pub(crate) struct Embedded(pub(crate) Filbert);
+pub(crate) struct Embedded {
+    member: Filbert,
+    /// Who asks; nobody speaks Hazelcast's dialect.
+    session: Option<Arc<Session>>,
+}
 
 impl Embedded {
     pub(crate) fn start() -> Self {
-        Embedded(Filbert::start(Config::default()).unwrap())
+        Embedded::with(Config::default())
+    }
+
+    pub(crate) fn with(config: Config) -> Self {
+        Embedded { member: Filbert::start(config).unwrap(), session: None }
+    }
+
+    /// A member that is asked in a dialect.
+    pub(crate) fn of(dialect: Dialect) -> Self {
+        Embedded { session: Some(Arc::new(Session::new(dialect, "tester"))), ..Embedded::start() }
     }
 }
 
 impl Database for Embedded {
     fn answer(&mut self, statement: &str, parameters: &[Value<'static>]) -> Result<Answer, Failed> {
         let failed = |error| match error {
+            Error::Sql(error) if self.session.is_some() => Failed(format!("{}: {}", error.sqlstate(), error.message)),
             Error::Sql(error) => Failed::new(error.code as i32, &error.message, error.suggestion.as_deref()),
             other => Failed(other.to_string()),
         };
-        Ok(match self.0.sql(statement, parameters).map_err(failed)? {
+        let session = self.session.as_ref();
+        let expected = ExpectedResult::Any;
+        let statement = Statement { text: statement, parameters, session, timeout_ms: None, expected };
+        Ok(match self.member.execute(&statement).map_err(failed)? {
             SqlResult::Count(count) => Answer::Count(count),
             SqlResult::Rows(rows) => Answer::Rows {
                 kinds: rows.columns().iter().map(|column| Kind::of(Some(&column.field_type))).collect(),

@@ -1,6 +1,6 @@
 //! Statements of any size and shape: they are answered or refused, with an error, and the member goes on.
 
-use filbert::{Config, Filbert, Value};
+use filbert::{Config, Value};
 
 use crate::database::{Answer, Database, Embedded};
 
@@ -82,7 +82,7 @@ fn a_row_that_cannot_be_read_is_named_by_its_key() {
 fn a_join_that_does_not_fit_is_an_error_and_sorting_goes_to_disk() {
     let mut config = Config::default();
     config.query.query_memory_bytes_max = 24 << 20;
-    let mut database = Embedded(Filbert::start(config).unwrap());
+    let mut database = Embedded::with(config);
     let side =
         "(SELECT v, CAST(v AS VARCHAR) || '-------------------------' AS t FROM TABLE(generate_series(1, 1000000)))";
     let join = format!("SELECT count(a.t), count(b.t) FROM {side} a JOIN {side} b ON a.v = b.v");

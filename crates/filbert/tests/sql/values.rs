@@ -41,6 +41,8 @@ impl Kind {
             Some(FieldType::Json) => 'J',
             // A UUID is an object in Hazelcast's protocol.
             Some(FieldType::Uuid | FieldType::Object | FieldType::Array(_)) => 'O',
+            Some(FieldType::Binary) => 'X',
+            Some(FieldType::Interval) => 'V',
             None => '?',
         })
     }
@@ -54,7 +56,7 @@ impl Kind {
 
 impl ColumnType for Kind {
     fn from_char(value: char) -> Option<Self> {
-        "BYSILNFRTDMPZJO?".contains(value).then_some(Kind(value))
+        "BYSILNFRTDMPZJOXV?".contains(value).then_some(Kind(value))
     }
 
     fn to_char(&self) -> char {
