@@ -174,7 +174,9 @@ impl QueryEngine for Engine {
     }
 
     fn execute(&self, statement: &Statement<'_>, reply: StatementReply) -> Running {
-        let timeout = statement.timeout_ms.or(self.inner.config.timeout_ms).filter(|timeout| *timeout > 0);
+        let of_session = statement.session.and_then(|session| session::statement_timeout_ms(session));
+        let timeout =
+            statement.timeout_ms.or(of_session).or(self.inner.config.timeout_ms).filter(|timeout| *timeout > 0);
         let limits = Limits::new(timeout.map(Duration::from_millis));
         let task = Task {
             inner: self.inner.clone(),
