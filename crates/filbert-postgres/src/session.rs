@@ -40,6 +40,7 @@ impl Session {
         let Opened { opening, place } = opened;
         let state = query::Session::new(Dialect::Postgres, opening.user.as_str());
         let state = Arc::new(state.with_defaults(opening.defaults()));
+        state.set_process(place.process);
         link.out.ready(TransactionStatus::Idle);
         let config = &shared.config;
         let statements = Statements::new(config.statements_max, config.kept_bytes_max);

@@ -22,6 +22,8 @@ pub struct QueryConfig {
     pub timeout_ms: Option<u64>,
     /// Mappings and views together.
     pub catalog_entries_max: usize,
+    /// Ended statements that are kept for `sys.jobs_log`; 0 = none.
+    pub jobs_log_max: usize,
     /// The directory whose files `COPY` may read and write; `None` = none.
     pub copy_directory: Option<PathBuf>,
 }
@@ -37,6 +39,7 @@ impl Default for QueryConfig {
             parameters_max: 10_000,
             timeout_ms: None,
             catalog_entries_max: 10_000,
+            jobs_log_max: 10_000,
             copy_directory: None,
         }
     }

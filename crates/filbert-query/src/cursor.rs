@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::error::of_datafusion;
+use crate::jobs::JobGuard;
 use crate::threads::Threads;
 
 /// What ends a statement early.
@@ -147,6 +148,7 @@ pub(crate) struct RunningRows {
     infinite: bool,
     limits: Limits,
     threads: Threads,
+    job: Arc<JobGuard>,
 }
 
 impl RunningRows {
@@ -156,8 +158,9 @@ impl RunningRows {
         infinite: bool,
         limits: Limits,
         threads: Threads,
+        job: Arc<JobGuard>,
     ) -> Self {
-        RunningRows { columns, stream, ready: None, ended: false, infinite, limits, threads }
+        RunningRows { columns, stream, ready: None, ended: false, infinite, limits, threads, job }
     }
 
     /// Rows of what is ready; `None` if there are none and more may come.
@@ -181,7 +184,9 @@ impl RunningRows {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
                     self.ended = true;
-                    return Err(of_datafusion(&error));
+                    let error = of_datafusion(&error);
+                    self.job.fail(&error);
+                    return Err(error);
                 }
                 None => self.ended = true,
             }
@@ -227,7 +232,7 @@ impl Cursor for RunningRows {
     }
 
     fn page(self: Box<Self>, rows_max: usize, reply: PageReply) {
-        let (threads, limits) = (self.threads.clone(), self.limits.clone());
+        let (threads, limits, job) = (self.threads.clone(), self.limits.clone(), self.job.clone());
         let (columns, schema) = (self.columns.clone(), self.stream.schema());
         // Operators may compute long before they look up: who waits for the page must not wait for that.
         threads.spawn(async move {
@@ -241,7 +246,10 @@ impl Cursor for RunningRows {
             abort.abort();
             match done {
                 Ok((this, page)) => reply(this, page),
-                Err(error) => reply(Box::new(ReadyRows::new(columns, RecordBatch::new_empty(schema))), Err(error)),
+                Err(error) => {
+                    job.fail(&error);
+                    reply(Box::new(ReadyRows::new(columns, RecordBatch::new_empty(schema))), Err(error));
+                }
             }
         });
     }

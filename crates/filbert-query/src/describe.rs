@@ -150,9 +150,9 @@ fn of_other(parsed: &Parsed) -> (&'static str, Option<Arc<[ColumnMeta]>>) {
         Parsed::DropIndex { .. } => ("DROP INDEX", None),
         Parsed::CreateView { .. } => ("CREATE VIEW", None),
         Parsed::DropView { .. } => ("DROP VIEW", None),
-        Parsed::Copy(_) => ("COPY", None),
         Parsed::Session(_) | Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_) | Parsed::Query(_) => {
             ("SELECT", None)
         }
+        Parsed::Copy(_) => ("COPY", None),
     }
 }

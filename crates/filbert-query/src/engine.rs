@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use arrow_array::{RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
+use chrono::Utc;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_stream};
 use datafusion::sql::sqlparser::ast::Query;
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{
-    ColumnMeta, CopyFormat, DescribeReply, Dialect, EntryFilter, EntryProjection, ExpectedResult, MapQuery,
-    PreparedQuery, QueryEngine, RowWriterReply, Running, Session, SqlError, SqlErrorCode, Statement, StatementReply,
-    StatementResult, WriteMode,
+    ColumnMeta, CopyFormat, DescribeReply, Dialect, EngineFigures, EntryFilter, EntryProjection, ExpectedResult,
+    MapQuery, PreparedQuery, QueryEngine, RowWriterReply, Running, Session, SqlError, SqlErrorCode, Statement,
+    StatementReply, StatementResult, WriteMode,
 };
 use filbert_grid::{Grid, GridError, Map, layout_changes};
 
@@ -29,7 +30,7 @@ use crate::dialect::{self, Copy, FileFormat, Parsed, ParsedStatement, Place, Ses
 use crate::dml::{Changed, Dml};
 use crate::error::{of_datafusion, parsing_error};
 use crate::explain;
-use crate::jobs::Jobs;
+use crate::jobs::{JobGuard, Jobs};
 use crate::plan::fairness::fair;
 use crate::plan::planner::{PlannedQuery, bind, check_count, columns_of, plan_query, with_parameters};
 use crate::plan::session::Sessions;
@@ -103,6 +104,7 @@ pub(crate) struct Inner {
     pub(crate) tables: Arc<Tables>,
     pub(crate) sessions: Sessions,
     pub(crate) threads: Threads,
+    pub(crate) jobs: Arc<Jobs>,
     /// One for each dialect, by its number.
     plans: [PlanCache<Plan>; 3],
 }
@@ -127,11 +129,12 @@ impl Engine {
     pub fn start(grid: &Arc<Grid>, config: QueryConfig) -> Result<Engine, GridError> {
         let catalog = Arc::new(Catalog::new(config.catalog_entries_max));
         let tables = Arc::new(Tables::new(Arc::downgrade(grid), catalog));
-        let server = Arc::new(Server::new(tables.clone(), Jobs::default()));
+        let jobs = Jobs::new(config.jobs_log_max);
+        let server = Arc::new(Server::new(tables.clone(), jobs.clone()));
         let sessions = Sessions::new(&config, &server)?;
         let threads = Threads::start(config.threads)?;
         let plans = [(); 3].map(|()| PlanCache::new(config.plans_max));
-        let engine = Engine { inner: Arc::new(Inner { config, tables, sessions, threads, plans }) };
+        let engine = Engine { inner: Arc::new(Inner { config, tables, sessions, threads, plans, jobs }) };
         grid.serve_queries(Arc::new(engine.clone()));
         Ok(engine)
     }
@@ -148,33 +151,20 @@ impl Engine {
 
 impl QueryEngine for Engine {
     fn execute_short(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
-        let inner = &*self.inner;
-        let key = plan_key(statement.session, statement.text);
-        let plan = inner.plans(dialect_of(statement.session)).find(&key, inner.version())?;
-        let parameters = match plan.given(dialect_of(statement.session), statement.parameters) {
-            Ok(parameters) => parameters,
-            Err(error) => return Some(Err(error)),
-        };
-        match &*plan {
-            Plan::Query { short: Some(short), planned, .. } if statement.expected != ExpectedResult::UpdateCount => {
-                let rows = short.run_in_place(parameters)?;
-                Some(rows.map(|rows| StatementResult::Rows(Box::new(ReadyRows::new(planned.columns.clone(), rows)))))
-            }
-            Plan::Change { short: Some(short), .. } => {
-                let other =
-                    if short.returning().is_some() { ExpectedResult::UpdateCount } else { ExpectedResult::Rows };
-                if statement.expected == other {
-                    return None;
-                }
-                short.run_in_place(parameters)
-            }
-            Plan::Session { command, .. } => Some(inner.run_session(command, statement.session, parameters)),
-            _ => None,
+        if !self.inner.jobs.samples() {
+            return self.inner.answer_in_place(statement);
         }
+        let started = Utc::now();
+        let answered = self.inner.answer_in_place(statement)?;
+        let session = statement.session.map(Arc::as_ref);
+        self.inner.jobs.answered(statement.text, session, started, answered.as_ref().err());
+        Some(answered)
     }
 
     fn execute(&self, statement: &Statement<'_>, reply: StatementReply) -> Running {
-        let timeout = statement.timeout_ms.or(self.inner.config.timeout_ms).filter(|timeout| *timeout > 0);
+        let of_session = statement.session.and_then(|session| session::statement_timeout_ms(session));
+        let timeout =
+            statement.timeout_ms.or(of_session).or(self.inner.config.timeout_ms).filter(|timeout| *timeout > 0);
         let limits = Limits::new(timeout.map(Duration::from_millis));
         let task = Task {
             inner: self.inner.clone(),
@@ -183,14 +173,20 @@ impl QueryEngine for Engine {
             parameters: statement.parameters.iter().map(|value| value.clone().into_owned()).collect(),
             expected: statement.expected,
             limits: limits.clone(),
+            job: self.inner.jobs.begin(statement.text, statement.session.map(Arc::as_ref), limits.clone()),
         };
         self.inner.threads.spawn(async move {
-            let limits = task.limits.clone();
+            let (limits, job) = (task.limits.clone(), task.job.clone());
             // A task of its own, which may compute long before it looks up.
             let running = tokio::spawn(task.run());
             let abort = running.abort_handle();
             let done = limits.run(async { running.await.map_err(ended_early)? }).await;
             abort.abort();
+            if let Err(error) = &done {
+                job.fail(error);
+            }
+            // Rows that are still to be read hold the job, others end it.
+            drop(job);
             reply(done);
         });
         Running::new(move || limits.cancel())
@@ -240,6 +236,18 @@ impl QueryEngine for Engine {
     fn run_later(&self, job: Box<dyn FnOnce() + Send>) {
         self.inner.threads.spawn_blocking(job);
     }
+
+    fn figures(&self) -> EngineFigures {
+        let plans = self.statistics().plans;
+        EngineFigures {
+            plans: plans.plans,
+            plan_hits: plans.hits,
+            plan_misses: plans.misses,
+            memory_bytes: Some(self.inner.sessions.memory_used()),
+            memory_bytes_max: Some(self.inner.config.queries_memory_bytes_max),
+            threads: self.inner.threads.count(),
+        }
+    }
 }
 
 fn internal(error: SqlError) -> GridError {
@@ -247,6 +255,32 @@ fn internal(error: SqlError) -> GridError {
 }
 
 impl Inner {
+    /// Runs a statement in the caller's thread, if its plan is known and short.
+    fn answer_in_place(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
+        let key = plan_key(statement.session, statement.text);
+        let plan = self.plans(dialect_of(statement.session)).find(&key, self.version())?;
+        let parameters = match plan.given(dialect_of(statement.session), statement.parameters) {
+            Ok(parameters) => parameters,
+            Err(error) => return Some(Err(error)),
+        };
+        match &*plan {
+            Plan::Query { short: Some(short), planned, .. } if statement.expected != ExpectedResult::UpdateCount => {
+                let rows = short.run_in_place(parameters)?;
+                Some(rows.map(|rows| StatementResult::Rows(Box::new(ReadyRows::new(planned.columns.clone(), rows)))))
+            }
+            Plan::Change { short: Some(short), .. } => {
+                let other =
+                    if short.returning().is_some() { ExpectedResult::UpdateCount } else { ExpectedResult::Rows };
+                if statement.expected == other {
+                    return None;
+                }
+                short.run_in_place(parameters)
+            }
+            Plan::Session { command, .. } => Some(self.run_session(command, statement.session, parameters)),
+            _ => None,
+        }
+    }
+
     /// Grows when plans may have become wrong: with mappings, views, indexes and columns, and when a map is destroyed.
     fn version(&self) -> u64 {
         self.tables.catalog().version().wrapping_add(layout_changes())
@@ -275,7 +309,8 @@ impl Inner {
             ..dialect::Limits::default()
         };
         let statement = dialect::parse(text, asker.dialect(), &limits)?;
-        let plan = Arc::new(self.make_plan(statement, asker).await?);
+        let planned = self.make_plan(statement, asker).await;
+        let plan = Arc::new(planned.map_err(|error| dialect::located(error, text, asker.dialect()))?);
         if !matches!(*plan, Plan::Other(_)) {
             plans.keep(&key, version, plan.clone());
         }
@@ -289,7 +324,8 @@ impl Inner {
         session: Option<&Arc<Session>>,
         parameters: &[Value<'_>],
     ) -> Result<StatementResult, SqlError> {
-        session::run(command, session, dialect_of(session), parameters, |_| Ok(0))
+        let of_user = session.map(Arc::as_ref);
+        session::run(command, session, dialect_of(session), parameters, |id| Ok(self.jobs.kill(id, of_user)))
     }
 
     async fn make_plan(&self, statement: ParsedStatement, asker: &Asker) -> Result<Plan, SqlError> {
@@ -346,6 +382,7 @@ struct Task {
     parameters: Vec<Value<'static>>,
     expected: ExpectedResult,
     limits: Limits,
+    job: Arc<JobGuard>,
 }
 
 impl Task {
@@ -413,7 +450,14 @@ impl Task {
         let stream = execute_stream(physical, state.task_ctx()).map_err(|error| of_datafusion(&error))?;
         // A parameter's value may decide a column's type.
         let columns = retyped(&planned.columns, &stream.schema());
-        let rows = RunningRows::new(columns, stream, infinite, self.limits.clone(), self.inner.threads.clone());
+        let rows = RunningRows::new(
+            columns,
+            stream,
+            infinite,
+            self.limits.clone(),
+            self.inner.threads.clone(),
+            self.job.clone(),
+        );
         Ok(StatementResult::Rows(Box::new(rows)))
     }
 

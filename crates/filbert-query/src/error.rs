@@ -2,7 +2,8 @@
 
 use std::error::Error;
 
-use datafusion::common::DataFusionError;
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{DataFusionError, SchemaError};
 use filbert_grid::query::{SqlError, SqlErrorCode};
 
 /// A value cannot be read or computed.
@@ -38,18 +39,42 @@ pub(crate) fn of_datafusion(error: &DataFusionError) -> SqlError {
         cause = current.source();
     }
     let root = error.find_root();
+    let found = of_root(root);
+    match error.diagnostic().and_then(|diagnostic| diagnostic.span) {
+        // Who has the statement's text makes a position of it.
+        Some(span) if span.start.line > 0 && !found.message.contains(" at line ") => {
+            let message = format!("{} at line {}, column {}", found.message, span.start.line, span.start.column);
+            SqlError { message, ..found }
+        }
+        _ => found,
+    }
+}
+
+fn of_root(root: &DataFusionError) -> SqlError {
     let message = root.strip_backtrace();
     match root {
         DataFusionError::SQL(..) => parsing_error(message),
-        DataFusionError::ArrowError(..) | DataFusionError::Execution(_) => data_error(message),
+        DataFusionError::ArrowError(error, _) => data_error(message).with_sqlstate(match error.as_ref() {
+            ArrowError::DivideByZero => "22012",
+            ArrowError::ArithmeticOverflow(_) => "22003",
+            ArrowError::CastError(_) | ArrowError::ParseError(_) => "22P02",
+            _ => "22000",
+        }),
+        DataFusionError::Execution(_) => data_error(message),
         DataFusionError::ResourcesExhausted(_) => {
             let mut error = SqlError::new(SqlErrorCode::Generic, message).with_sqlstate("53200");
             error.kind = filbert_grid::ErrorKind::OutOfMemory;
             error
         }
-        DataFusionError::Plan(_) | DataFusionError::SchemaError(..) | DataFusionError::NotImplemented(_) => {
-            parsing_error(message)
+        DataFusionError::SchemaError(error, _) => parsing_error(message).with_sqlstate(match error.as_ref() {
+            SchemaError::FieldNotFound { .. } => "42703",
+            SchemaError::AmbiguousReference { .. } => "42702",
+            _ => "42601",
+        }),
+        DataFusionError::Plan(text) if text.starts_with("Invalid function") => {
+            parsing_error(message).with_sqlstate("42883")
         }
+        DataFusionError::Plan(_) | DataFusionError::NotImplemented(_) => parsing_error(message),
         _ => SqlError::new(SqlErrorCode::Generic, message),
     }
 }

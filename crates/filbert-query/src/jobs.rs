@@ -1,19 +1,238 @@
-//! Jobs: the statements that run.
+//! Jobs: the statements that run, and the last ones that ended.
+//!
+//! Statements that go to the engine's threads are jobs, each with an id by which it can be ended. What a short plan answers in
+//! place is over before anybody could ask: it is counted, and one of [`SAMPLE_EVERY`] is put into the log.
 
-use filbert_grid::query::Session;
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What is known of the statements that run.
-#[derive(Debug, Default)]
-pub(crate) struct Jobs {}
+use chrono::{DateTime, Utc};
+use filbert_grid::query::{Session, SqlError};
+use parking_lot::Mutex;
+use uuid::Uuid;
 
-impl Jobs {
-    /// Ends what a session runs; whether there was anything.
-    pub(crate) fn cancel_process(&self, _process: i32) -> bool {
-        false
+use crate::cursor::Limits;
+
+/// One of this many statements that are answered in place is put into the log.
+pub(crate) const SAMPLE_EVERY: u32 = 64;
+/// Characters of a statement that are kept.
+const TEXT_CHARACTERS_MAX: usize = 8_192;
+
+thread_local! {
+    static UNTIL_SAMPLE: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What is known of a statement.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) id: Uuid,
+    pub(crate) text: Arc<str>,
+    pub(crate) user: String,
+    /// The number by which its session is known to clients; 0 = none.
+    pub(crate) process: i32,
+    pub(crate) application: String,
+    pub(crate) started: DateTime<Utc>,
+}
+
+/// A statement that is over.
+#[derive(Clone, Debug)]
+pub(crate) struct EndedJob {
+    pub(crate) job: Job,
+    pub(crate) ended: DateTime<Utc>,
+    pub(crate) error: Option<String>,
+}
+
+struct RunningJob {
+    job: Job,
+    limits: Limits,
+}
+
+/// The statements that run, and the last ones that ended.
+pub(crate) struct Jobs {
+    /// By number, in the order in which they began.
+    running: Mutex<BTreeMap<u64, RunningJob>>,
+    log: Mutex<VecDeque<EndedJob>>,
+    log_max: usize,
+    next: AtomicU64,
+    /// The upper half of ids: that of the process's start, so that another process has others.
+    epoch: u64,
+}
+
+impl fmt::Debug for Jobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Jobs").field("running", &self.running.lock().len()).finish_non_exhaustive()
     }
 }
 
-/// The number by which a session is known to its client.
-pub(crate) fn process_of(session: &Session) -> i32 {
-    session.setting("process").and_then(|process| process.parse().ok()).unwrap_or(0)
+impl Jobs {
+    /// No jobs; at most `log_max` are kept when they ended.
+    pub(crate) fn new(log_max: usize) -> Arc<Jobs> {
+        let epoch = Utc::now().timestamp_micros().unsigned_abs();
+        Arc::new(Jobs { running: Mutex::default(), log: Mutex::default(), log_max, next: AtomicU64::new(1), epoch })
+    }
+
+    /// Ended jobs that are kept.
+    pub(crate) fn log_max(&self) -> usize {
+        self.log_max
+    }
+
+    fn job(&self, text: &str, session: Option<&Session>) -> (u64, Job) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let kept =
+            text.char_indices().nth(TEXT_CHARACTERS_MAX).map_or(text, |(end, _)| text.get(..end).unwrap_or(text));
+        let job = Job {
+            id: Uuid::from_u64_pair(self.epoch, number),
+            text: Arc::from(kept),
+            user: session.map_or("", Session::user).to_owned(),
+            process: session.map_or(0, Session::process),
+            application: session.and_then(|session| session.setting("application_name")).unwrap_or_default(),
+            started: Utc::now(),
+        };
+        (number, job)
+    }
+
+    /// A statement begins.
+    pub(crate) fn begin(self: &Arc<Self>, text: &str, session: Option<&Session>, limits: Limits) -> Arc<JobGuard> {
+        let (number, job) = self.job(text, session);
+        self.running.lock().insert(number, RunningJob { job, limits });
+        Arc::new(JobGuard { jobs: self.clone(), number, is_over: AtomicBool::new(false) })
+    }
+
+    fn end(&self, number: u64, error: Option<&SqlError>) {
+        let Some(ended) = self.running.lock().remove(&number) else { return };
+        self.keep(EndedJob { job: ended.job, ended: Utc::now(), error: error.map(|error| error.message.clone()) });
+    }
+
+    fn keep(&self, ended: EndedJob) {
+        if self.log_max == 0 {
+            return;
+        }
+        let mut log = self.log.lock();
+        while log.len() >= self.log_max {
+            log.pop_front();
+        }
+        log.push_back(ended);
+    }
+
+    /// Whether the next statement that is answered in place is one to put into the log.
+    pub(crate) fn samples(&self) -> bool {
+        UNTIL_SAMPLE.with(|left| {
+            let is_due = left.get() == 0;
+            left.set(if is_due { SAMPLE_EVERY - 1 } else { left.get() - 1 });
+            is_due
+        }) && self.log_max > 0
+    }
+
+    /// Notes a statement that was answered in place.
+    pub(crate) fn answered(
+        &self,
+        text: &str,
+        session: Option<&Session>,
+        started: DateTime<Utc>,
+        error: Option<&SqlError>,
+    ) {
+        let (_, job) = self.job(text, session);
+        let error = error.map(|error| error.message.clone());
+        self.keep(EndedJob { job: Job { started, ..job }, ended: Utc::now(), error });
+    }
+
+    /// The statements that run, in the order in which they began.
+    pub(crate) fn running(&self) -> Vec<Job> {
+        self.running.lock().values().map(|running| running.job.clone()).collect()
+    }
+
+    /// The statements that ended, the oldest first.
+    pub(crate) fn ended(&self) -> Vec<EndedJob> {
+        self.log.lock().iter().cloned().collect()
+    }
+
+    /// Ends the statements for which `is_meant` holds; returns how many.
+    fn cancel(&self, is_meant: impl Fn(&Job) -> bool) -> u64 {
+        let meant: Vec<Limits> = {
+            let running = self.running.lock();
+            running.values().filter(|running| is_meant(&running.job)).map(|running| running.limits.clone()).collect()
+        };
+        // Outside of the lock: the statement's end comes back here.
+        meant.iter().for_each(Limits::cancel);
+        u64::try_from(meant.len()).unwrap_or(u64::MAX)
+    }
+
+    /// Ends what a session runs; whether there was anything.
+    pub(crate) fn cancel_process(&self, process: i32) -> bool {
+        process != 0 && self.cancel(|job| job.process == process) > 0
+    }
+
+    /// Ends the job of an id, or all of a user but the one that asks; returns how many.
+    pub(crate) fn kill(&self, id: Option<&str>, session: Option<&Session>) -> u64 {
+        let user = session.map_or("", Session::user);
+        match id {
+            Some(id) => self.cancel(|job| job.id.to_string() == id),
+            None => self.cancel(|job| job.user == user),
+        }
+    }
+}
+
+/// A statement that runs, until it is told to have ended or nobody holds this any more.
+pub(crate) struct JobGuard {
+    jobs: Arc<Jobs>,
+    number: u64,
+    is_over: AtomicBool,
+}
+
+impl JobGuard {
+    /// It failed.
+    pub(crate) fn fail(&self, error: &SqlError) {
+        if !self.is_over.swap(true, Ordering::Relaxed) {
+            self.jobs.end(self.number, Some(error));
+        }
+    }
+}
+
+impl Drop for JobGuard {
+    fn drop(&mut self) {
+        if !*self.is_over.get_mut() {
+            self.jobs.end(self.number, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use filbert_grid::query::{Dialect, SqlErrorCode};
+
+    use super::*;
+
+    #[test]
+    fn jobs_are_seen_while_they_run_and_afterwards() {
+        let jobs = Jobs::new(2);
+        let session = Session::new(Dialect::Crate, "ann");
+        session.set_process(7);
+        let first = jobs.begin("SELECT 1", Some(&session), Limits::new(None));
+        let second = jobs.begin("SELECT 2", None, Limits::new(None));
+        let texts = |jobs: &Jobs| jobs.running().iter().map(|job| job.text.to_string()).collect::<Vec<_>>();
+        assert_eq!(texts(&jobs), ["SELECT 1", "SELECT 2"]);
+        assert!(jobs.cancel_process(7) && !jobs.cancel_process(8) && !jobs.cancel_process(0));
+        let id = jobs.running().last().map(|job| job.id.to_string());
+        assert_eq!(jobs.kill(id.as_deref(), Some(&session)), 1);
+        assert_eq!(jobs.kill(None, Some(&session)), 1);
+        first.fail(&SqlError::new(SqlErrorCode::Cancelled, "no"));
+        drop(first);
+        drop(second);
+        drop(jobs.begin("SELECT 3", None, Limits::new(None)));
+        let ended: Vec<_> =
+            jobs.ended().iter().map(|ended| (ended.job.text.to_string(), ended.error.clone())).collect();
+        assert_eq!(ended, [("SELECT 2".to_owned(), None), ("SELECT 3".to_owned(), None)]);
+        assert!(texts(&jobs).is_empty());
+    }
+
+    #[test]
+    fn some_of_what_is_answered_in_place_is_logged() {
+        let jobs = Jobs::new(10);
+        let sampled = (0..SAMPLE_EVERY * 3).filter(|_| jobs.samples()).count();
+        assert_eq!(sampled, 3);
+        assert!(!Jobs::new(0).samples());
+    }
 }

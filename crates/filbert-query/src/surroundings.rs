@@ -18,7 +18,7 @@ use crate::tables::Tables;
 /// The member as the engine knows it.
 pub(crate) struct Server {
     pub(crate) tables: Arc<Tables>,
-    pub(crate) jobs: Jobs,
+    pub(crate) jobs: Arc<Jobs>,
     /// The functions that statements can call, with the letters of their kinds, once they are known.
     functions: OnceLock<Vec<(String, &'static str)>>,
     /// When the engine started.
@@ -26,7 +26,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(tables: Arc<Tables>, jobs: Jobs) -> Server {
+    pub(crate) fn new(tables: Arc<Tables>, jobs: Arc<Jobs>) -> Server {
         Server { tables, jobs, started: Utc::now(), functions: OnceLock::new() }
     }
 
@@ -39,11 +39,6 @@ impl Server {
     /// The functions that statements can call, with the letters of their kinds.
     pub(crate) fn function_names(&self) -> &[(String, &'static str)] {
         self.functions.get().map(Vec::as_slice).unwrap_or_default()
-    }
-
-    /// Ended jobs that are kept.
-    pub(crate) fn jobs_log_max(&self) -> usize {
-        0
     }
 }
 

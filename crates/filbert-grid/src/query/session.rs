@@ -1,7 +1,7 @@
 //! What a door knows of who asks: the dialect, the user, and the settings that `SET` changes.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 
@@ -38,6 +38,7 @@ pub struct Session {
     dialect: Dialect,
     user: String,
     transaction: AtomicU8,
+    process: AtomicI32,
     /// By name in lower case.
     settings: Mutex<BTreeMap<String, String>>,
     /// What settings are where nothing is set, by name in lower case.
@@ -47,8 +48,8 @@ pub struct Session {
 impl Session {
     /// A session without settings of its own.
     pub fn new(dialect: Dialect, user: impl Into<String>) -> Session {
-        let (transaction, settings, defaults) = Default::default();
-        Session { dialect, user: user.into(), transaction, settings, defaults }
+        let (transaction, process, settings, defaults) = Default::default();
+        Session { dialect, user: user.into(), transaction, process, settings, defaults }
     }
 
     /// The same with settings that it begins with, and to which they are reset.

@@ -72,7 +72,6 @@ pub(crate) struct RelationFacts {
     pub(crate) constraints: Vec<ConstraintFacts>,
     /// The query of a view.
     pub(crate) definition: Option<String>,
-    pub(crate) mapping: Option<Arc<Mapping>>,
     pub(crate) map: Option<Arc<Map>>,
     pub(crate) comment: Option<String>,
 }
@@ -189,7 +188,6 @@ impl Facts {
             indexes: Vec::new(),
             constraints: Vec::new(),
             definition: Some(view.query.clone()),
-            mapping: None,
             map: None,
             comment: None,
         });
@@ -245,7 +243,6 @@ fn system_relations() -> Vec<RelationFacts> {
                 indexes: Vec::new(),
                 constraints: Vec::new(),
                 definition: None,
-                mapping: None,
                 map: None,
                 comment: None,
             });

@@ -84,6 +84,11 @@ pub(crate) fn is_table_function(name: &str) -> bool {
     postgres::FUNCTIONS.iter().any(|relation| relation.name == name)
 }
 
+/// Whether a relation of `pg_catalog` never has rows: what reads it needs no plan.
+pub(crate) fn is_always_empty(name: &str) -> bool {
+    postgres::EMPTY.iter().any(|relation| relation.name == name) || name == "pg_enum" || name == "pg_range"
+}
+
 /// A schema of the system as DataFusion sees it.
 #[derive(Debug)]
 pub(crate) struct SystemSchema {

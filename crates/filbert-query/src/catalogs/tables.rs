@@ -67,7 +67,6 @@ pub(super) fn facts(tables: &Tables, mapping: Arc<Mapping>, place: Place, oids: 
         definition: None,
         map,
         comment: mapping.table.as_ref().and_then(|table| table.comment.clone()),
-        mapping: Some(mapping),
     }
 }
 

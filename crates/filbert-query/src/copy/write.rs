@@ -42,7 +42,7 @@ pub(super) async fn write(
     path: &Path,
     format: &FileFormat,
 ) -> Result<u64, SqlError> {
-    let state = engine.sessions.begin(asker.dialect());
+    let state = engine.sessions.begin_for(asker);
     let planned = plan_query(&state, &engine.tables, asker.dialect(), query).await?;
     let values = bind(&planned.parameters, parameters)?;
     let plan = with_parameters(planned.plan, values)?;

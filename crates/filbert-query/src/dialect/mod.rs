@@ -34,6 +34,7 @@ pub(crate) use rewrite::like_pattern;
 pub(crate) use session::{Command as SessionCommand, Job};
 pub(crate) use table_statements::TableStatement;
 pub(crate) use tables::{ColumnDefinition, Constraint, ConstraintKind, CreateTable};
+pub(crate) use tokens::located;
 pub(crate) use types::sql_type;
 
 use datafusion::sql::sqlparser::ast::{Expr, Parens, Query, SelectItem, SetExpr, TableWithJoins};
@@ -329,9 +330,10 @@ pub(crate) struct Delete {
 /// # Errors
 /// It is beyond a limit, is not of the grammar, or asks for what is not served. Errors of the grammar tell line and column, from 1.
 pub(crate) fn parse(text: &str, dialect: Dialect, limits: &Limits) -> Result<ParsedStatement, SqlError> {
-    let tokenized = tokens::tokens(text, dialect, limits).map_err(|error| tokens::located(error, text));
+    let tokenized = tokens::tokens(text, dialect, limits).map_err(|error| tokens::located(error, text, dialect));
     let (tokens, parameters) = tokenized?;
-    let parsed = statements::statement(text, tokens, dialect, limits).map_err(|error| tokens::located(error, text))?;
+    let parsed =
+        statements::statement(text, tokens, dialect, limits).map_err(|error| tokens::located(error, text, dialect))?;
     Ok(ParsedStatement { parsed, parameters })
 }
 

@@ -134,8 +134,9 @@ pub(super) fn at(message: &str, location: Location) -> SqlError {
     parsing_error(format!("{message} at line {}, column {}", location.line, location.column))
 }
 
-/// The same error with its place as PostgreSQL counts it, in characters from the start of the text: messages tell line and column.
-pub(super) fn located(error: SqlError, text: &str) -> SqlError {
+/// The same error with its place as PostgreSQL counts it, in characters from the start of the text, where the message tells line and
+/// column. For PostgreSQL's clients, which show the place, the message does not tell it as well.
+pub(crate) fn located(error: SqlError, text: &str, of: Dialect) -> SqlError {
     let number = |part: &str| part.parse::<u64>().ok();
     let place = error.message.rsplit_once(" at line ").and_then(|(_, place)| place.split_once(", column "));
     let Some((line, column)) = place.and_then(|(line, column)| Some((number(line)?, number(column)?))) else {
@@ -143,7 +144,13 @@ pub(super) fn located(error: SqlError, text: &str) -> SqlError {
     };
     let before = text.get(..offset(text, Location { line, column })).unwrap_or(text);
     match u32::try_from(before.chars().count() + 1) {
-        Ok(position) if error.position.is_none() => error.at(position),
+        Ok(position) if error.position.is_none() => {
+            let message = match (of, error.message.rsplit_once(" at line ")) {
+                (Dialect::Postgres, Some((message, _))) => message.to_owned(),
+                _ => error.message.clone(),
+            };
+            SqlError { message, ..error }.at(position)
+        }
         _ => error,
     }
 }

@@ -111,6 +111,8 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
         // As PostgreSQL has it: nulls are greater than all else.
         Dialect::Crate | Dialect::Postgres => "nulls_max".to_owned(),
     };
+    // Errors tell where in the text they are, for protocols that ask.
+    options.sql_parser.collect_spans = dialect != Dialect::Hazelcast;
     options.sql_parser.map_string_types_to_utf8view = true;
     options.optimizer.prefer_hash_join = true;
     options.execution.time_zone = Some("UTC".to_owned());

@@ -4,5 +4,5 @@ mod run;
 mod settings;
 
 pub(crate) use run::{run, tag, value_columns};
-pub(crate) use settings::{CRATE_VERSION, SERVER_VERSION, SETTINGS, database, statement_timeout_ms, value_of, version};
+pub(crate) use settings::{CRATE_VERSION, SETTINGS, database, statement_timeout_ms, value_of, version};
 pub(crate) use settings::{check, search_path, unknown};

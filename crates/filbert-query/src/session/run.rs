@@ -70,7 +70,7 @@ pub(crate) fn run(
             let value = value.as_deref().map(|value| settings::check(name, value, dialect)).transpose()?;
             session.set(name, value);
         }
-        SessionCommand::ResetAll | SessionCommand::Discard { all: true } => reset(session),
+        SessionCommand::ResetAll | SessionCommand::Discard { all: true } => session.reset(),
         SessionCommand::SetGlobal | SessionCommand::Accepted(_) | SessionCommand::Discard { all: false } => {}
         SessionCommand::Show(name) => {
             let value = settings::value_of(Some(session), dialect, name).ok_or_else(|| settings::unknown(name))?;
@@ -103,13 +103,6 @@ pub(crate) fn run(
         }
     }
     Ok(StatementResult::Count(0))
-}
-
-/// All settings back to their defaults; what the connection began with stays.
-fn reset(session: &Session) {
-    let database = session.setting("database");
-    session.reset();
-    session.set("database", database);
 }
 
 fn shown_all(command: &SessionCommand, session: &Session, dialect: Dialect) -> Result<StatementResult, SqlError> {

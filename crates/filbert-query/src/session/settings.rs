@@ -23,7 +23,6 @@ pub(crate) enum Kind {
     Text,
     Bool,
     Int(i64, i64),
-    Real,
     /// Milliseconds.
     Time,
     OneOf(&'static [&'static str]),
@@ -146,7 +145,6 @@ impl Setting {
             Kind::Text | Kind::Fixed => "string",
             Kind::Bool => "bool",
             Kind::Int(..) | Kind::Time => "integer",
-            Kind::Real => "real",
             Kind::OneOf(_) => "enum",
         }
     }
@@ -193,10 +191,6 @@ pub(crate) fn check(name: &str, value: &str, dialect: Dialect) -> Result<String,
         Kind::Int(least, most) => match value.trim().parse::<i64>() {
             Ok(number) if (least..=most).contains(&number) => Ok(number.to_string()),
             _ => Err(refused(format!("a number from {least} to {most}"))),
-        },
-        Kind::Real => match value.trim().parse::<f64>() {
-            Ok(_) => Ok(value.trim().to_owned()),
-            Err(_) => Err(refused("a number".into())),
         },
         Kind::Time => match milliseconds(value) {
             Some(0) => Ok("0".to_owned()),

@@ -6,7 +6,7 @@ const fn empty(name: &'static str, columns: &'static str) -> Relation {
     Relation { name, columns, rows: no_rows }
 }
 
-pub(super) const RELATIONS: &[Relation] = &[
+pub(in super::super) const RELATIONS: &[Relation] = &[
     empty(
         "pg_matviews",
         "schemaname name, matviewname name, matviewowner name, tablespace name, hasindexes bool, ispopulated bool, definition text",
@@ -65,11 +65,11 @@ pub(super) const RELATIONS: &[Relation] = &[
     empty("pg_foreign_table", "ftrelid oid, ftserver oid, ftoptions _text"),
     empty(
         "pg_foreign_server",
-        "oid oid, srvname name, srvowner oid, srvfdw oid, srvtype text, srvversion text, srvacl _aclitem, srvoptions _text",
+        "tableoid oid, oid oid, srvname name, srvowner oid, srvfdw oid, srvtype text, srvversion text, srvacl _aclitem, srvoptions _text",
     ),
     empty(
         "pg_foreign_data_wrapper",
-        "oid oid, fdwname name, fdwowner oid, fdwhandler oid, fdwvalidator oid, fdwacl _aclitem, fdwoptions _text",
+        "tableoid oid, oid oid, fdwname name, fdwowner oid, fdwhandler oid, fdwvalidator oid, fdwacl _aclitem, fdwoptions _text",
     ),
     empty("pg_user_mapping", "oid oid, umuser oid, umserver oid, umoptions _text"),
     empty("pg_user_mappings", "umid oid, srvid oid, srvname name, umuser oid, usename name, umoptions _text"),

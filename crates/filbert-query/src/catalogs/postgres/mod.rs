@@ -9,6 +9,7 @@ mod types;
 
 use super::relation::Relation;
 
+pub(super) use empty::RELATIONS as EMPTY;
 pub(super) use functions::RELATIONS as FUNCTIONS;
 pub(crate) use relations::index_definition;
 

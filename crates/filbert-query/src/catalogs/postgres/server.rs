@@ -31,3 +31,19 @@ fn settings(scene: &Scene<'_>, rows: &mut Rows<'_>) {
         );
     }
 }
+
+/// The statements that run; what sessions do between statements is not told.
+fn activity(scene: &Scene<'_>, rows: &mut Rows<'_>) {
+    for job in scene.server.jobs.running() {
+        let started = job.started.timestamp_micros();
+        row!(rows,
+            datname: scene.database(),
+            pid: i64::from(job.process),
+            usename: job.user,
+            application_name: job.application,
+            query_start: started,
+            state_change: started,
+            query: job.text.as_ref(),
+        );
+    }
+}

@@ -50,7 +50,7 @@ impl Object {
 
 pub(super) fn cluster(scene: &Scene<'_>, rows: &mut Rows<'_>) {
     let Ok(grid) = scene.server.tables.grid() else { return };
-    let stats = Object::new().number("enabled", true).number("jobs_log_size", scene.server.jobs_log_max());
+    let stats = Object::new().number("enabled", true).number("jobs_log_size", scene.server.jobs.log_max());
     row!(rows,
         id: grid.cluster_id().to_string(),
         name: grid.cluster_name(),

@@ -1,6 +1,7 @@
 //! `sys`: the member as CrateDB's tools ask for it.
 
 mod cluster;
+mod jobs;
 mod shards;
 
 use super::relation::{Relation, no_rows};
@@ -44,6 +45,16 @@ pub(super) const RELATIONS: &[Relation] = &[
         name: "node_checks",
         columns: "id int4, node_id text, severity int4, description text, passed bool, acknowledged bool",
         rows: no_rows,
+    },
+    Relation {
+        name: "jobs",
+        columns: "id text, node json, started timestamptz, stmt text, username text",
+        rows: jobs::running,
+    },
+    Relation {
+        name: "jobs_log",
+        columns: "id text, node json, started timestamptz, ended timestamptz, stmt text, username text, error text, classification json",
+        rows: jobs::ended,
     },
     Relation {
         name: "operations",

@@ -18,8 +18,8 @@ mod subqueries;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArguments, ObjectName, Select, SelectItem,
-    TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArguments, ObjectName, Query, Select,
+    SelectItem, TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::{Dialect, SqlError};
@@ -30,7 +30,7 @@ use crate::error::parsing_error;
 
 /// Rewrites everything within a query or an expression.
 pub(super) fn rewrite<T: VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
-    match tree.visit(&mut Rewriter { of, derived: 0 }) {
+    match tree.visit(&mut Rewriter { of, derived: 0, depth: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
@@ -40,6 +40,8 @@ struct Rewriter {
     of: Dialect,
     /// Relations that were given a name here.
     derived: usize,
+    /// Queries that are open.
+    depth: usize,
 }
 
 /// Functions that SQL calls without brackets, and sqlparser takes for columns.
@@ -48,8 +50,18 @@ const WITHOUT_BRACKETS: [&str; 3] = ["current_schema", "current_role", "session_
 impl VisitorMut for Rewriter {
     type Break = SqlError;
 
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+        self.depth = self.depth.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
-        names::name(&mut select.projection, self.of);
+        names::name(&mut select.projection, self.of, self.depth <= 1);
         ControlFlow::Continue(())
     }
 
@@ -78,6 +90,9 @@ impl VisitorMut for Rewriter {
                 *expression = call(&name.value.clone(), Vec::new(), Vec::new(), None);
             }
             Expr::Cast { .. } => cast(expression, self.of),
+            Expr::Exists { subquery, negated } if subqueries::is_always_empty(subquery) => {
+                *expression = Expr::value(Value::Boolean(*negated));
+            }
             Expr::Subquery(query) => subqueries::single(query).into_iter().for_each(|single| *expression = single),
             Expr::CompoundFieldAccess { root, access_chain } => {
                 if let Some(keys) = operators::keys(access_chain) {

@@ -8,8 +8,8 @@ use crate::plan::columns::REPEATED;
 /// PostgreSQL's name for an expression that suggests none.
 const NO_NAME: &str = "?column?";
 
-/// Names the expressions of a SELECT list.
-pub(super) fn name(items: &mut [SelectItem], of: Dialect) {
+/// Names the expressions of a SELECT list; `outermost` is that of the result, whose names no other query refers to.
+pub(super) fn name(items: &mut [SelectItem], of: Dialect, outermost: bool) {
     let mut names: Vec<String> = Vec::with_capacity(items.len());
     for item in items {
         let (expression, given) = match &*item {
@@ -40,12 +40,26 @@ pub(super) fn name(items: &mut [SelectItem], of: Dialect) {
             _ => continue,
         };
         // Within a plan names are unique; the mark is taken off where results are described.
-        let unique = match names.contains(&given) {
+        // What is made of a column `t.c` is called `c` as well, and ORDER BY may still be about the column.
+        let hides = outermost && is_of_qualified(expression);
+        let unique = match hides || names.contains(&given) {
             true => format!("{given}{REPEATED}{}", names.len()),
             false => given.clone(),
         };
         names.push(given);
         *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias: Ident::with_quote('"', unique) };
+    }
+}
+
+/// Whether an expression is a column `t.c` under casts and brackets.
+fn is_of_qualified(expression: &Expr) -> bool {
+    match expression {
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } | Expr::Collate { expr: inner, .. } => {
+            is_of_qualified(inner)
+        }
+        Expr::CompoundFieldAccess { root, .. } => is_of_qualified(root),
+        Expr::CompoundIdentifier(_) => true,
+        _ => false,
     }
 }
 

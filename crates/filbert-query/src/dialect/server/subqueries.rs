@@ -10,6 +10,7 @@ use filbert_grid::query::SqlError;
 
 use super::super::json::call;
 use super::{refuse, taken};
+use crate::catalogs;
 
 /// Aggregates: a SELECT list with one of them is one row.
 const AGGREGATES: [&str; 24] = [
@@ -39,6 +40,22 @@ const AGGREGATES: [&str; 24] = [
     "variance",
 ];
 
+/// Whether a query reads a relation that never has rows, so that it has none either.
+pub(super) fn is_always_empty(query: &Query) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let reads_nothing = |factor: &TableFactor| match factor {
+        TableFactor::Table { name, args: None, .. } => match name.0.as_slice() {
+            [schema, name] => {
+                schema.as_ident().is_some_and(|schema| schema.value == catalogs::PG_CATALOG)
+                    && name.as_ident().is_some_and(|name| catalogs::is_always_empty(&name.value))
+            }
+            _ => false,
+        },
+        _ => false,
+    };
+    is_plain(select) && select.from.iter().any(|from| reads_nothing(&from.relation))
+}
+
 /// A scalar subquery that aggregates nothing, as the only item of its rows' array.
 pub(super) fn single(query: &mut Query) -> Option<Expr> {
     let is_one_row = match &query.limit_clause {
@@ -48,10 +65,19 @@ pub(super) fn single(query: &mut Query) -> Option<Expr> {
         }
         Some(_) => return None,
     };
+    let is_empty = is_always_empty(query);
     let order = query.order_by.clone();
     let SetExpr::Select(select) = query.body.as_mut() else { return None };
     if select.from.is_empty() || !is_plain(select) {
         return None;
+    }
+    let no_rows = is_empty
+        && !select.projection.iter().any(|item| match item {
+            SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } => aggregates(value),
+            _ => false,
+        });
+    if no_rows {
+        return Some(Expr::value(Value::Null));
     }
     let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] =
         select.projection.as_mut_slice()
@@ -117,6 +143,10 @@ pub(super) fn array_query(function: &mut Function) -> Option<Box<Query>> {
 
 /// `ARRAY(SELECT x ..)` as a query of one aggregate.
 pub(super) fn aggregated(expression: &mut Expr, mut query: Query) -> ControlFlow<SqlError> {
+    if is_always_empty(&query) {
+        *expression = Expr::value(Value::Null);
+        return ControlFlow::Continue(());
+    }
     if let Some(array) = of_array(&query) {
         *expression = array;
         return ControlFlow::Continue(());

@@ -1,0 +1,200 @@
+//! Sessions: settings, transactions, jobs, and what expressions mean in PostgreSQL's and CrateDB's dialects.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::Member;
+use filbert_data::Value;
+use filbert_grid::query::{Command, Dialect, QueryEngine, TransactionState};
+
+#[track_caller]
+fn check(member: &Member, cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
+        assert_eq!(member.rows(text).join(";"), *expected, "{text}");
+    }
+}
+
+#[track_caller]
+fn refused(member: &Member, cases: &[(&str, &str, Option<u32>)]) {
+    for (text, sqlstate, position) in cases {
+        let error = member.error(text);
+        assert_eq!((error.sqlstate(), error.position), (*sqlstate, *position), "{text}: {error}");
+    }
+}
+
+#[test]
+fn settings_are_set_shown_and_reset() {
+    let member = Member::of(Dialect::Postgres);
+    check(&member, &[("SHOW search_path", "\"$user\", public"), ("SHOW server_version", "14.0 (Filbert)")]);
+    member.change("SET search_path TO a, \"B\"");
+    member.change("SET SESSION extra_float_digits = 3");
+    member.change("SET TIME ZONE 'Europe/Vienna'");
+    check(
+        &member,
+        &[
+            ("SHOW search_path", "a, B"),
+            ("SELECT current_setting('extra_float_digits')", "3"),
+            ("SELECT current_setting('nonsense', true) IS NULL", "true"),
+            ("SELECT set_config('application_name', 'tests', false)", "tests"),
+            ("SELECT setting FROM pg_settings WHERE name = 'application_name'", "tests"),
+            ("SHOW timezone", "Europe/Vienna"),
+        ],
+    );
+    member.change("RESET search_path");
+    member.change("DISCARD ALL");
+    check(&member, &[("SHOW search_path", "\"$user\", public"), ("SHOW TimeZone", "UTC")]);
+    refused(
+        &member,
+        &[
+            ("SHOW nonsense", "42704", None),
+            ("SET nonsense = 1", "42704", None),
+            ("SET server_version = '9'", "55P02", None),
+            ("SET statement_timeout = 'x'", "22023", None),
+            ("SELECT current_setting('nonsense')", "42704", None),
+        ],
+    );
+}
+
+#[test]
+fn who_asks_is_told_anew_for_each_session() {
+    let member = Member::of(Dialect::Postgres);
+    let text = "SELECT current_user, current_database(), current_schema, current_schemas(true)";
+    assert_eq!(member.rows(text), ["somebody|filbert|public|[pg_catalog, public]"]);
+    // The plan is kept; what it tells is not.
+    let other = std::sync::Arc::new(filbert_grid::query::Session::new(Dialect::Postgres, "ann"));
+    let member = Member { session: Some(other), ..member };
+    assert_eq!(member.rows(text), ["ann|filbert|public|[pg_catalog, public]"]);
+    let first = member.rows("SELECT now()");
+    std::thread::sleep(Duration::from_millis(2));
+    assert_ne!(member.rows("SELECT now()"), first);
+    assert_eq!(member.rows("SELECT now() = now()"), ["true"]);
+}
+
+#[test]
+fn transactions_have_a_state_and_nothing_else() {
+    let member = Member::of(Dialect::Postgres);
+    let state = |member: &Member| member.session.as_ref().unwrap().transaction();
+    for (text, tag, expected) in [
+        ("BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN", TransactionState::Open),
+        ("SAVEPOINT a", "SAVEPOINT", TransactionState::Open),
+        ("ROLLBACK TO a", "ROLLBACK", TransactionState::Open),
+        ("RELEASE a", "RELEASE", TransactionState::Open),
+        ("COMMIT AND CHAIN", "COMMIT", TransactionState::Open),
+        ("END", "COMMIT", TransactionState::Idle),
+        ("START TRANSACTION", "START TRANSACTION", TransactionState::Open),
+        ("ABORT", "ROLLBACK", TransactionState::Idle),
+    ] {
+        assert_eq!(member.describe(text).unwrap().command, Command::Other(tag), "{text}");
+        member.change(text);
+        assert_eq!(state(&member), expected, "{text}");
+    }
+    refused(&member, &[("SAVEPOINT a", "25P01", None), ("BEGIN x", "42601", Some(7))]);
+}
+
+#[test]
+fn statements_end_when_their_session_says_so() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("SET statement_timeout = '50ms'");
+    let error = member.error("SELECT count(*) FROM generate_series(1, 100000000) a, generate_series(1, 1000) b");
+    assert_eq!(error.sqlstate(), "57014");
+}
+
+#[test]
+fn jobs_are_listed_logged_and_ended() {
+    let member = Member::of(Dialect::Crate);
+    check(&member, &[("SELECT stmt, username FROM sys.jobs", "SELECT stmt, username FROM sys.jobs|somebody")]);
+    assert_eq!(member.error("SELECT 1 / 0").sqlstate(), "22012");
+    let logged = member.rows("SELECT stmt, error IS NOT NULL FROM sys.jobs_log ORDER BY started");
+    assert_eq!(logged, ["SELECT stmt, username FROM sys.jobs|false", "SELECT 1 / 0|true"]);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let long = "SELECT count(*) FROM generate_series(1, 100000000) a, generate_series(1, 1000) b";
+    let statement = member.statement(long, &[]);
+    let _running = member.engine.execute(&statement, Box::new(move |result| sender.send(result.is_ok()).unwrap()));
+    // Its rows hold the job until they were read.
+    receiver.recv_timeout(Duration::from_secs(20)).ok();
+    assert_eq!(member.change("KILL 'nonsense'"), 0);
+    let member = Member { session: member.session.clone(), ..member };
+    assert!(member.engine.figures().threads > 0);
+}
+
+#[test]
+fn errors_say_what_and_where() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id INT PRIMARY KEY, name TEXT)");
+    refused(
+        &member,
+        &[
+            ("SELECT id, nam FROM t", "42703", Some(12)),
+            ("SELECT *\nFROM t WHERE\n  nonsense = 1", "42703", Some(25)),
+            ("SELECT * FROM nonsense", "42P01", None),
+            ("SELECT nonsense(1)", "42883", Some(8)),
+            ("SELECT FROM FROM", "42601", Some(13)),
+            ("SELECT 'x'::int", "22P02", None),
+            ("SELECT 1 / 0", "22012", None),
+            ("SELECT 2147483647 + 1", "22003", None),
+            ("SELECT id FROM pg_catalog.nonsense", "42P01", None),
+            ("SELECT 'nonsense'::regclass", "42P01", None),
+        ],
+    );
+}
+
+#[test]
+fn expressions_have_the_types_and_names_of_their_dialect() {
+    let member = Member::of(Dialect::Postgres);
+    let columns = |member: &Member, text: &str| {
+        let columns = member.describe(text).unwrap().columns.clone().unwrap();
+        columns.iter().map(|column| format!("{} {}", column.name, column.field_type)).collect::<Vec<_>>().join(", ")
+    };
+    for (text, expected) in [
+        ("SELECT 1, 1 + 1, count(*), 'x'", "?column? INTEGER, ?column? INTEGER, count BIGINT, ?column? VARCHAR"),
+        ("SELECT 3000000000, 7 / 2, upper('a'), 1::bigint", "?column? BIGINT, ?column? INTEGER, upper VARCHAR, int8 BIGINT"),
+        ("SELECT CASE WHEN true THEN 1 END, now(), true", "case INTEGER, now TIMESTAMP WITH TIME ZONE, bool BOOLEAN"),
+    ] {
+        assert_eq!(columns(&member, text), expected, "{text}");
+    }
+    check(
+        &member,
+        &[
+            ("SELECT 7 / 2, -7 / 2, 7 % 4", "3|-3|3"),
+            ("SELECT E'a\\tb', $$it's$$, 'a' 'b'", "a\tb|it's|ab"),
+            ("SELECT 'abc' ~ '^a', 'abc' !~* 'B', 'abc' OPERATOR(pg_catalog.~~) 'a%'", "true|false|true"),
+            ("SELECT (1, 2) = (1, 2), (1, 2) IN ((1, 3), (1, 2))", "true|true"),
+            ("SELECT '{1,2,3}'::int[], 2 = ANY('{1,2}'::int[]), ARRAY[1, 2]", "[1, 2, 3]|true|[1, 2]"),
+            ("SELECT g FROM generate_series(1, 3) g", "1;2;3"),
+            ("SELECT generate_series(1, 2)", "1;2"),
+            ("SELECT x FROM unnest(ARRAY[1, 2]) AS u(x)", "1;2"),
+            ("SELECT '{\"a\": {\"b\": [1, 2]}}'::json #>> '{a,b,1}', '{\"a\": 1}'::jsonb ->> 'a'", "2|1"),
+            ("SELECT json_build_object('a', 1, 'b', 'x')", "{\"a\" : 1, \"b\" : \"x\"}"),
+            ("SELECT format('%s is %I', 'x', 'A b')", "x is \"A b\""),
+            ("SELECT pg_size_pretty(10240.0), pg_typeof(1::bigint)", "10 kB|bigint"),
+            ("SELECT id FROM (VALUES (1), (2)) AS v(id) WHERE id = '2'", "2"),
+        ],
+    );
+}
+
+#[test]
+fn a_subquery_that_is_one_value_may_refer_to_the_outer_row() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id INT PRIMARY KEY, of INT)");
+    member.change("INSERT INTO t VALUES (1, 2), (2, 1), (3, 3)");
+    check(
+        &member,
+        &[
+            ("SELECT id, (SELECT x.of FROM t x WHERE x.id = t.of) FROM t ORDER BY id", "1|1;2|2;3|3"),
+            ("SELECT id, ARRAY(SELECT x.id FROM t x WHERE x.id <> t.id ORDER BY 1 DESC) FROM t WHERE id = 1", "1|[3, 2]"),
+        ],
+    );
+    assert_eq!(member.error("SELECT (SELECT id FROM t x WHERE x.id <> t.id) FROM t").sqlstate(), "21000");
+}
+
+#[test]
+fn cratedb_clients_may_give_more_values_than_are_asked_for() {
+    let member = Member::of(Dialect::Crate);
+    let values = [Value::text("doc"), Value::text("more")];
+    assert_eq!(member.rows_with("SELECT ?", &values), ["doc"]);
+    assert_eq!(member.rows_with("SELECT 1 AS one", &values), ["1"]);
+    assert_eq!(member.rows("SELECT current_schema"), ["doc"]);
+    assert_eq!(member.describe("SELECT count(*)").unwrap().columns.clone().unwrap()[0].name, "count(*)");
+}
