@@ -23,7 +23,8 @@ const WIDTH: usize = 5;
 
 fn member() -> Member {
     let member = Member::of(Dialect::Crate);
-    member.change("CREATE TABLE t (id BIGINT PRIMARY KEY, name TEXT NOT NULL, n INT, x DOUBLE PRECISION, at TIMESTAMP)");
+    member
+        .change("CREATE TABLE t (id BIGINT PRIMARY KEY, name TEXT NOT NULL, n INT, x DOUBLE PRECISION, at TIMESTAMP)");
     member
 }
 

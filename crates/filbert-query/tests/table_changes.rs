@@ -188,6 +188,7 @@ fn keys_of_several_columns_are_looked_up() {
     assert_eq!(member.rows(some), ["3"]);
     assert_eq!(member.rows("SELECT n FROM pairs WHERE a = 1 AND n = 2"), ["2"]);
     let moment = chrono::DateTime::parse_from_rfc3339("2024-01-02T02:00:00+02:00").unwrap();
-    let rows = member.rows_with("SELECT n FROM pairs WHERE a = $1 AND at = $2", &[Value::Int32(1), Value::TimestampTz(moment)]);
+    let rows = member
+        .rows_with("SELECT n FROM pairs WHERE a = $1 AND at = $2", &[Value::Int32(1), Value::TimestampTz(moment)]);
     assert_eq!(rows, ["2"]);
 }

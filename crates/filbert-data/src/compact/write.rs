@@ -114,11 +114,7 @@ impl Writer {
     /// # Errors
     ///
     /// A value does not fit into its field. What is in the buffer then is no blob.
-    pub fn write_into<'v>(
-        &self,
-        value: impl Fn(usize) -> &'v Value<'v>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), DataError> {
+    pub fn write_into<'v>(&self, value: impl Fn(usize) -> &'v Value<'v>, out: &mut Vec<u8>) -> Result<(), DataError> {
         let extent = self.schema.extent();
         let has_positions = extent.positions > 0;
         out.clear();

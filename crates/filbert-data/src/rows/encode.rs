@@ -88,7 +88,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let fields = [Some("\\N"), Some("nil"), None, Some("a;b|c"), Some("\r\n"), Some("'\\''\u{8}\u{b}\u{c}"), Some("")];
+        let fields =
+            [Some("\\N"), Some("nil"), None, Some("a;b|c"), Some("\r\n"), Some("'\\''\u{8}\u{b}\u{c}"), Some("")];
         for format in [
             RowFormat::text(),
             RowFormat::csv(),

@@ -182,7 +182,8 @@ impl RowReader {
         self.fields.read(row, &self.format);
         let Fields { bytes, places } = &self.fields;
         let text = std::str::from_utf8(bytes).map_err(|error| {
-            let ends_before = |place: &&Option<Range<usize>>| place.as_ref().is_none_or(|place| place.end <= error.valid_up_to());
+            let ends_before =
+                |place: &&Option<Range<usize>>| place.as_ref().is_none_or(|place| place.end <= error.valid_up_to());
             RowError::NotUtf8 { line, column: places.iter().take_while(ends_before).count() + 1 }
         })?;
         on_row(Row { line, text, places })
@@ -242,7 +243,11 @@ mod tests {
     #[test]
     fn csv_has_commas_and_quotes() {
         let csv = RowFormat::csv();
-        check("1,Ann\n2,\n3,\"\"\n", &csv, &[(1, &[Some("1"), Some("Ann")]), (2, &[Some("2"), None]), (3, &[Some("3"), Some("")])]);
+        check(
+            "1,Ann\n2,\n3,\"\"\n",
+            &csv,
+            &[(1, &[Some("1"), Some("Ann")]), (2, &[Some("2"), None]), (3, &[Some("3"), Some("")])],
+        );
         check("\"a,\"\"b\"\"\nc\",d\r\ne", &csv, &[(1, &[Some("a,\"b\"\nc"), Some("d")]), (3, &[Some("e")])]);
         check("a\"b,c\"d\n", &csv, &[(1, &[Some("ab,cd")])]);
         check("h\n1\n", &RowFormat { header: true, ..csv.clone() }, &[(2, &[Some("1")])]);

@@ -116,8 +116,6 @@ impl Identity {
 /// A counter of a table's column, or one of its own.
 #[derive(Debug)]
 pub(crate) struct Sequence {
-    /// Its name.
-    pub(crate) name: String,
     /// The first value.
     start: i64,
     next: AtomicI64,
@@ -126,8 +124,8 @@ pub(crate) struct Sequence {
 
 impl Sequence {
     /// A counter.
-    pub(crate) fn new(name: String, start: i64, step: i64) -> Sequence {
-        Sequence { name, start, next: AtomicI64::new(start), step }
+    pub(crate) fn new(start: i64, step: i64) -> Sequence {
+        Sequence { start, next: AtomicI64::new(start), step }
     }
 
     /// The next value. Values that were taken by a statement that failed do not come again.
@@ -138,16 +136,6 @@ impl Sequence {
     /// Goes on from here.
     pub(crate) fn set(&self, next: i64) {
         self.next.store(next, Ordering::Relaxed);
-    }
-
-    /// The value that comes next, which is not taken.
-    pub(crate) fn peek(&self) -> i64 {
-        self.next.load(Ordering::Relaxed)
-    }
-
-    /// How far each value is from the one before.
-    pub(crate) fn step(&self) -> i64 {
-        self.step
     }
 }
 

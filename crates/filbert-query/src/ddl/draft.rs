@@ -67,7 +67,7 @@ impl Draft {
                     }
                     return Err(self.is_there(&definition.name));
                 }
-                let facts = of_column(&self.table, definition)?;
+                let facts = of_column(definition)?;
                 self.columns.push((definition.name.clone(), facts, Origin::New));
             }
             AlterAction::DropColumn(name, if_exists) => return self.drop_column(name, *if_exists),

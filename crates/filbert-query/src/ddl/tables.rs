@@ -68,7 +68,7 @@ fn declared(tables: &Tables, statement: &CreateTable) -> Result<Mapping, SqlErro
         columns.extend(self::like(tables, like)?);
     }
     for definition in &statement.columns {
-        columns.push((definition.name.clone(), of_column(short, definition)?));
+        columns.push((definition.name.clone(), of_column(definition)?));
     }
     let of_columns = statement
         .columns
@@ -126,7 +126,7 @@ pub(super) fn add_check(facts: &mut TableFacts, name: String, condition: Express
 }
 
 /// What is declared of a column.
-pub(super) fn of_column(table: &str, definition: &ColumnDefinition) -> Result<ColumnFacts, SqlError> {
+pub(super) fn of_column(definition: &ColumnDefinition) -> Result<ColumnFacts, SqlError> {
     let name = &definition.name;
     let kinds = [definition.default.is_some(), definition.generated.is_some(), definition.counting.is_some()];
     if kinds.iter().filter(|is_so| **is_so).count() > 1 {
@@ -134,7 +134,7 @@ pub(super) fn of_column(table: &str, definition: &ColumnDefinition) -> Result<Co
         return Err(parsing_error(text));
     }
     let identity = definition.counting.map(|counting| {
-        let sequence = Sequence::new(format!("{table}_{name}_seq"), counting.start, counting.step);
+        let sequence = Sequence::new(counting.start, counting.step);
         Identity { always: counting.always, sequence: Arc::new(sequence) }
     });
     Ok(ColumnFacts {

@@ -96,12 +96,7 @@ impl EntryWriter {
     }
 
     /// Writes key and value of a row into buffers, whose content they replace.
-    pub(crate) fn entry_into(
-        &self,
-        row: &[Value<'_>],
-        key: &mut Vec<u8>,
-        value: &mut Vec<u8>,
-    ) -> Result<(), SqlError> {
+    pub(crate) fn entry_into(&self, row: &[Value<'_>], key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<(), SqlError> {
         self.write_into(&self.key, self.whole_key, row, "__key", key)?;
         self.write_into(&self.value, self.whole_value, row, "this", value)
     }
@@ -121,9 +116,9 @@ impl EntryWriter {
                 out.clear();
                 at(*column).write_blob(out).map_err(failed)
             }
-            Part::Compact { columns, writer } if whole.is_none_or(|whole| at(whole).is_null()) => {
-                writer.write_into(|field| columns.get(field).map_or(&Value::Null, |column| at(*column)), out).map_err(failed)
-            }
+            Part::Compact { columns, writer } if whole.is_none_or(|whole| at(whole).is_null()) => writer
+                .write_into(|field| columns.get(field).map_or(&Value::Null, |column| at(*column)), out)
+                .map_err(failed),
             _ => {
                 out.clear();
                 out.extend_from_slice(&self.write(part, whole, row, name)?);

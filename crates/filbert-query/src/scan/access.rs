@@ -248,11 +248,7 @@ fn composite(table: &MapTable, wanted: &[(&FieldPath, &FieldType, Wanted)]) -> O
 }
 
 /// The keys of all combinations; one with a null or with a value that is not of its column's type is no row's.
-fn composite_keys(
-    table: &MapTable,
-    columns: &[Vec<Operand>],
-    parameters: &[Value<'_>],
-) -> Result<Vec<Blob>, SqlError> {
+fn composite_keys(table: &MapTable, columns: &[Vec<Operand>], parameters: &[Value<'_>]) -> Result<Vec<Blob>, SqlError> {
     let mut combinations: Vec<Vec<&Value<'_>>> = vec![Vec::new()];
     for operands in columns {
         let mut longer = Vec::with_capacity(combinations.len() * operands.len());

@@ -48,6 +48,11 @@ pub(crate) struct Embedded {
 }
 
 impl Embedded {
+    /// The member.
+    pub(crate) fn member(&self) -> &Filbert {
+        &self.member
+    }
+
     pub(crate) fn start() -> Self {
         Embedded::with(Config::default())
     }

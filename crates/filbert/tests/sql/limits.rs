@@ -65,7 +65,7 @@ fn ten_thousand_parameters_are_taken_and_one_more_is_not() {
 #[test]
 fn a_row_that_cannot_be_read_is_named_by_its_key() {
     let mut database = Embedded::start();
-    let map = database.0.map::<i32, filbert::Json>("documents").unwrap();
+    let map = database.member().map::<i32, filbert::Json>("documents").unwrap();
     for key in 0..1_000 {
         let text = if key == 777 { "{\"n\": oops".to_owned() } else { format!("{{\"n\": {key}}}") };
         map.set(&key, &filbert::Json(text)).unwrap();
@@ -99,7 +99,7 @@ fn cursors_that_are_dropped_cost_nothing_and_hold_nobody_up() {
     let mut database = Embedded::start();
     let mut cursors = Vec::new();
     for _ in 0..1_000 {
-        let rows = database.0.sql("SELECT v FROM TABLE(generate_series(1, 1000000))", &[]).unwrap();
+        let rows = database.member().sql("SELECT v FROM TABLE(generate_series(1, 1000000))", &[]).unwrap();
         cursors.push(rows.into_rows().unwrap());
     }
     assert_eq!(cursors.iter_mut().filter_map(Iterator::next).count(), 1_000);

@@ -108,8 +108,8 @@ fn load(database: &mut Embedded) {
     for (table, declared) in TABLES {
         let columns = columns(declared);
         let writer = Writer::new(table, columns.clone());
-        database.0.grid().schemas().put(writer.schema().clone()).unwrap();
-        let map = database.0.map::<i64, Blob>(table).unwrap();
+        database.member().grid().schemas().put(writer.schema().clone()).unwrap();
+        let map = database.member().map::<i64, Blob>(table).unwrap();
         let mut key = 0;
         rows(table, |row| {
             let row: Vec<Value<'_>> = row.split('|').zip(&columns).map(|(text, (_, kind))| value(text, kind)).collect();

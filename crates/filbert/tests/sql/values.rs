@@ -86,6 +86,7 @@ pub(crate) fn text_of(value: &Value<'_>) -> String {
         Value::TimestampTz(value) => shortened(&value.naive_utc().format("%Y-%m-%dT%H:%M:%S%.9f").to_string()) + "Z",
         Value::Uuid(value) => value.to_string(),
         Value::Array(items) => format!("[{}]", items.iter().map(text_of).collect::<Vec<_>>().join(", ")),
+        Value::Bytes(_) | Value::Interval(_) => value.to_string(),
         Value::Object(_) => "<object>".to_owned(),
     }
 }
