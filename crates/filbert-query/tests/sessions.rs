@@ -149,7 +149,10 @@ fn expressions_have_the_types_and_names_of_their_dialect() {
     };
     for (text, expected) in [
         ("SELECT 1, 1 + 1, count(*), 'x'", "?column? INTEGER, ?column? INTEGER, count BIGINT, ?column? VARCHAR"),
-        ("SELECT 3000000000, 7 / 2, upper('a'), 1::bigint", "?column? BIGINT, ?column? INTEGER, upper VARCHAR, int8 BIGINT"),
+        (
+            "SELECT 3000000000, 7 / 2, upper('a'), 1::bigint",
+            "?column? BIGINT, ?column? INTEGER, upper VARCHAR, int8 BIGINT",
+        ),
         ("SELECT CASE WHEN true THEN 1 END, now(), true", "case INTEGER, now TIMESTAMP WITH TIME ZONE, bool BOOLEAN"),
     ] {
         assert_eq!(columns(&member, text), expected, "{text}");
@@ -183,7 +186,10 @@ fn a_subquery_that_is_one_value_may_refer_to_the_outer_row() {
         &member,
         &[
             ("SELECT id, (SELECT x.of FROM t x WHERE x.id = t.of) FROM t ORDER BY id", "1|1;2|2;3|3"),
-            ("SELECT id, ARRAY(SELECT x.id FROM t x WHERE x.id <> t.id ORDER BY 1 DESC) FROM t WHERE id = 1", "1|[3, 2]"),
+            (
+                "SELECT id, ARRAY(SELECT x.id FROM t x WHERE x.id <> t.id ORDER BY 1 DESC) FROM t WHERE id = 1",
+                "1|[3, 2]",
+            ),
         ],
     );
     assert_eq!(member.error("SELECT (SELECT id FROM t x WHERE x.id <> t.id) FROM t").sqlstate(), "21000");

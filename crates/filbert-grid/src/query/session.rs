@@ -69,6 +69,16 @@ impl Session {
         &self.user
     }
 
+    /// The number by which other sessions may end what this one runs, PostgreSQL's `pid`; 0 = none.
+    pub fn process(&self) -> i32 {
+        self.process.load(Ordering::Relaxed)
+    }
+
+    /// Gives it such a number.
+    pub fn set_process(&self, process: i32) {
+        self.process.store(process, Ordering::Relaxed);
+    }
+
     /// A setting, if it was set, or if the session began with it. Names have no case.
     pub fn setting(&self, name: &str) -> Option<String> {
         let name = name.to_ascii_lowercase();
