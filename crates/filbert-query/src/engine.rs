@@ -276,7 +276,7 @@ impl Inner {
                 }
                 short.run_in_place(parameters)
             }
-            Plan::Session { command, .. } => Some(self.run_session(command, statement.session, parameters)),
+            Plan::Session { command, .. } => Some(self.run_session(command, statement.session, parameters, None)),
             _ => None,
         }
     }
@@ -323,9 +323,10 @@ impl Inner {
         command: &SessionCommand,
         session: Option<&Arc<Session>>,
         parameters: &[Value<'_>],
+        own: Option<&JobGuard>,
     ) -> Result<StatementResult, SqlError> {
         let of_user = session.map(Arc::as_ref);
-        session::run(command, session, dialect_of(session), parameters, |id| Ok(self.jobs.kill(id, of_user)))
+        session::run(command, session, dialect_of(session), parameters, |id| Ok(self.jobs.kill(id, of_user, own)))
     }
 
     async fn make_plan(&self, statement: ParsedStatement, asker: &Asker) -> Result<Plan, SqlError> {
@@ -405,7 +406,9 @@ impl Task {
                 self.expect(if tells { ExpectedResult::Rows } else { ExpectedResult::UpdateCount })?;
                 self.change(&statement.parsed).await
             }
-            Plan::Session { command, .. } => self.inner.run_session(command, self.asker.session(), &self.parameters),
+            Plan::Session { command, .. } => {
+                self.inner.run_session(command, self.asker.session(), &self.parameters, Some(&self.job))
+            }
             Plan::Other(statement) => self.other(statement).await,
         }
     }

@@ -54,8 +54,10 @@ fn of_root(root: &DataFusionError) -> SqlError {
     let message = root.strip_backtrace();
     match root {
         DataFusionError::SQL(..) => parsing_error(message),
+        DataFusionError::ArrowError(error, _) if matches!(error.as_ref(), ArrowError::DivideByZero) => {
+            data_error("division by zero").with_sqlstate("22012")
+        }
         DataFusionError::ArrowError(error, _) => data_error(message).with_sqlstate(match error.as_ref() {
-            ArrowError::DivideByZero => "22012",
             ArrowError::ArithmeticOverflow(_) => "22003",
             ArrowError::CastError(_) | ArrowError::ParseError(_) => "22P02",
             _ => "22000",

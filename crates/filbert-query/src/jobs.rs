@@ -150,10 +150,11 @@ impl Jobs {
     }
 
     /// Ends the statements for which `is_meant` holds; returns how many.
-    fn cancel(&self, is_meant: impl Fn(&Job) -> bool) -> u64 {
+    fn cancel(&self, is_meant: impl Fn(u64, &Job) -> bool) -> u64 {
         let meant: Vec<Limits> = {
             let running = self.running.lock();
-            running.values().filter(|running| is_meant(&running.job)).map(|running| running.limits.clone()).collect()
+            let meant = running.iter().filter(|(number, running)| is_meant(**number, &running.job));
+            meant.map(|(_, running)| running.limits.clone()).collect()
         };
         // Outside of the lock: the statement's end comes back here.
         meant.iter().for_each(Limits::cancel);
@@ -162,15 +163,16 @@ impl Jobs {
 
     /// Ends what a session runs; whether there was anything.
     pub(crate) fn cancel_process(&self, process: i32) -> bool {
-        process != 0 && self.cancel(|job| job.process == process) > 0
+        process != 0 && self.cancel(|_, job| job.process == process) > 0
     }
 
     /// Ends the job of an id, or all of a user but the one that asks; returns how many.
-    pub(crate) fn kill(&self, id: Option<&str>, session: Option<&Session>) -> u64 {
+    pub(crate) fn kill(&self, id: Option<&str>, session: Option<&Session>, own: Option<&JobGuard>) -> u64 {
         let user = session.map_or("", Session::user);
+        let own = own.map_or(0, |own| own.number);
         match id {
-            Some(id) => self.cancel(|job| job.id.to_string() == id),
-            None => self.cancel(|job| job.user == user),
+            Some(id) => self.cancel(|_, job| job.id.to_string() == id),
+            None => self.cancel(|number, job| job.user == user && number != own),
         }
     }
 }
@@ -216,8 +218,8 @@ mod tests {
         assert_eq!(texts(&jobs), ["SELECT 1", "SELECT 2"]);
         assert!(jobs.cancel_process(7) && !jobs.cancel_process(8) && !jobs.cancel_process(0));
         let id = jobs.running().last().map(|job| job.id.to_string());
-        assert_eq!(jobs.kill(id.as_deref(), Some(&session)), 1);
-        assert_eq!(jobs.kill(None, Some(&session)), 1);
+        assert_eq!(jobs.kill(id.as_deref(), Some(&session), None), 1);
+        assert_eq!(jobs.kill(None, Some(&session), Some(&second)), 1);
         first.fail(&SqlError::new(SqlErrorCode::Cancelled, "no"));
         drop(first);
         drop(second);

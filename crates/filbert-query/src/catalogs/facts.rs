@@ -128,6 +128,10 @@ impl Facts {
     pub(crate) fn of(tables: &Tables, default_schema: &str) -> Facts {
         let mut facts = Facts { schemas: system_schemas(default_schema), relations: system_relations() };
         let mut oids = Oids::default();
+        for schema in tables.catalog().schemas() {
+            let oid = oids.of("schema", &schema);
+            facts.schemas.push((schema, oid));
+        }
         let mut mappings = tables.catalog().mappings();
         mappings.extend(unmapped(tables));
         for mapping in mappings {

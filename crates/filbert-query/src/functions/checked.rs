@@ -31,6 +31,7 @@ use filbert_grid::query::Dialect;
 
 use super::row::{Function, failed, is_integer, is_text, wrong_arguments};
 use super::text::JSON_AS_TEXT;
+use crate::error::{carried, data_error};
 
 /// Digits behind the point of a quotient of decimals.
 const QUOTIENT_SCALE: i8 = crate::types::DECIMAL_SCALE;
@@ -213,7 +214,7 @@ fn compute(args: &ScalarFunctionArgs, operator: Operator) -> Result<ColumnarValu
         Operator::Minus => datafusion::physical_expr_common::datum::apply(left, right, |l, r| sub(l, r)),
         _ => datafusion::physical_expr_common::datum::apply(left, right, |l, r| mul(l, r)),
     };
-    computed.map_err(|_| failed(overflow(left, right, operator)))
+    computed.map_err(|_| carried(data_error(overflow(left, right, operator)).with_sqlstate("22003")))
 }
 
 /// The message for the first row that overflows.

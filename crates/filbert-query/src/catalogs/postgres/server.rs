@@ -6,19 +6,19 @@ use crate::session;
 
 pub(super) const RELATIONS: &[Relation] = &[
     Relation {
-        name: "pg_stat_activity",
-        columns: "datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name, application_name text, \
-              client_addr text, client_hostname text, client_port int4, backend_start timestamptz, xact_start timestamptz, \
-              query_start timestamptz, state_change timestamptz, wait_event_type text, wait_event text, state text=active, \
-              backend_xid int4, backend_xmin int4, query_id int8, query text, backend_type text=client backend",
-        rows: activity,
-    },
-    Relation {
         name: "pg_settings",
         columns: "name text, setting text, unit text, category text, short_desc text, extra_desc text, context text, vartype text, \
                   source text=default, min_val text, max_val text, enumvals _text, boot_val text, reset_val text, sourcefile text, \
                   sourceline int4, pending_restart bool=f",
         rows: settings,
+    },
+    Relation {
+        name: "pg_stat_activity",
+        columns: "datid oid=5, datname name, pid int4, leader_pid int4, usesysid oid=10, usename name, application_name text, \
+                  client_addr text, client_hostname text, client_port int4, backend_start timestamptz, xact_start timestamptz, \
+                  query_start timestamptz, state_change timestamptz, wait_event_type text, wait_event text, state text=active, \
+                  backend_xid xid, backend_xmin xid, query_id int8, query text, backend_type text=client backend",
+        rows: activity,
     },
 ];
 

@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArguments, GroupByExpr, Ident, LimitClause, OrderByExpr, OrderByKind,
-    Query, Select, SelectItem, SetExpr, TableFactor, Value, ValueWithSpan, Visit, Visitor,
+    Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArguments, GroupByExpr, Ident,
+    LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, Value, ValueWithSpan,
+    Visit, Visitor,
 };
 use filbert_grid::query::SqlError;
 
@@ -144,7 +145,7 @@ pub(super) fn array_query(function: &mut Function) -> Option<Box<Query>> {
 /// `ARRAY(SELECT x ..)` as a query of one aggregate.
 pub(super) fn aggregated(expression: &mut Expr, mut query: Query) -> ControlFlow<SqlError> {
     if is_always_empty(&query) {
-        *expression = Expr::value(Value::Null);
+        *expression = no_texts();
         return ControlFlow::Continue(());
     }
     if let Some(array) = of_array(&query) {
@@ -173,6 +174,18 @@ pub(super) fn aggregated(expression: &mut Expr, mut query: Query) -> ControlFlow
     select.projection = vec![SelectItem::ExprWithAlias { expr: aggregate, alias }];
     *expression = Expr::Subquery(Box::new(query));
     ControlFlow::Continue(())
+}
+
+/// An array without items.
+fn no_texts() -> Expr {
+    let item = Box::new(DataType::Text);
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(Expr::Array(Array { elem: Vec::new(), named: true })),
+        data_type: DataType::Array(ArrayElemTypeDef::SquareBracket(item, None)),
+        array: false,
+        format: None,
+    }
 }
 
 /// `ARRAY(SELECT x FROM unnest(array) AS x)` is the array, and with `'text' || x` its items behind a text: the rows of an array of the
