@@ -117,6 +117,14 @@ impl Catalog {
         self.content.read().schemas.contains(schema) || !self.in_schema(schema).is_empty()
     }
 
+    /// The schemas beside the default one, sorted.
+    pub(crate) fn schemas(&self) -> Vec<String> {
+        let content = self.content.read();
+        let of_tables = content.mappings.values().filter(|mapping| mapping.table.is_some());
+        let of_tables = of_tables.filter_map(|mapping| Some(mapping.name.split_once('.')?.0.to_owned()));
+        content.schemas.iter().cloned().chain(of_tables).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
     /// The names of tables, mappings and views of a schema beside the default one.
     pub(crate) fn in_schema(&self, schema: &str) -> Vec<String> {
         let content = self.content.read();
