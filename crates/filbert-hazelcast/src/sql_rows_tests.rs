@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, Decimal256Array, Float64Array, Int32Array, NullArray,
-    StringArray, StringViewArray, Time64NanosecondArray, TimestampMicrosecondArray, TimestampNanosecondArray,
+    BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, Decimal256Array, Float64Array, Int32Array, ListArray,
+    NullArray, StringArray, StringViewArray, Time64NanosecondArray, TimestampMicrosecondArray,
+    TimestampNanosecondArray,
 };
 use arrow_buffer::i256;
 use arrow_schema::{Field as ArrowField, Schema};
@@ -42,8 +43,17 @@ fn columns_of_every_type_read_as_the_protocol_has_them() {
     let json = HazelcastJsonValue { value: "{}" };
     check(T::Json, StringViewArray::from(vec![Some("{}"), None]), SqlColumn::Json(vec![Some(json), None]));
     let objects = BinaryViewArray::from(vec![Some(b"blob".as_slice()), None]);
-    check(T::Uuid, objects.clone(), SqlColumn::Object(vec![Some(b"blob"), None]));
-    check(T::Array(Box::new(T::Integer)), objects, SqlColumn::Object(vec![Some(b"blob"), None]));
+    check(T::Object, objects, SqlColumn::Object(vec![Some(b"blob"), None]));
+    let uuid = uuid::Uuid::from_u128(7);
+    let blob = filbert_data::Value::Uuid(uuid).to_blob().unwrap();
+    let uuids = StringViewArray::from(vec![Some(uuid.to_string()), None]);
+    check(T::Uuid, uuids, SqlColumn::Object(vec![Some(blob.as_bytes()), None]));
+    let bytes = BinaryViewArray::from(vec![Some([1, 2].as_slice()), None]);
+    let blob = filbert_data::Value::Bytes(vec![1, 2].into()).to_blob().unwrap();
+    check(T::Binary, bytes, SqlColumn::Object(vec![Some(blob.as_bytes()), None]));
+    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(vec![Some(vec![Some(5)]), None]);
+    let blob = filbert_data::Value::Array(vec![filbert_data::Value::Int32(5)]).to_blob().unwrap();
+    check(T::Array(Box::new(T::Integer)), lists, SqlColumn::Object(vec![Some(blob.as_bytes()), None]));
     let nulls = |column_type| SqlColumn::Nulls { column_type, rows: 2 };
     check(T::Time, NullArray::new(2), nulls(SqlColumn::TIME));
     check(T::Object, NullArray::new(2), SqlColumn::Object(vec![None, None]));

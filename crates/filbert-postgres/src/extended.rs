@@ -265,7 +265,7 @@ fn check_columns(rows: &Rows, statement: &Prepared) -> Result<(), Box<PgError>> 
     let fits =
         |told: PgType, found: PgType| told == found || told == PgType::TEXT || (told.is_number() && found.is_number());
     let mut columns = described.iter().zip(rows.columns.iter());
-    let all_fit = columns.all(|(told, found)| fits(PgType::of(&told.field_type), PgType::of(&found.field_type)));
+    let all_fit = columns.all(|(told, found)| fits(PgType::of_column(told), PgType::of_column(found)));
     if all_fit && described.len() == rows.columns.len() {
         return Ok(());
     }

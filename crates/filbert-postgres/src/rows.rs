@@ -68,7 +68,7 @@ impl Sink {
     /// `DataRow` messages.
     pub(crate) fn data(columns: &[ColumnMeta], formats: &[Format]) -> Sink {
         let columns = columns.iter().enumerate();
-        Sink::Data(columns.map(|(at, column)| (PgType::of(&column.field_type), format_of(formats, at))).collect())
+        Sink::Data(columns.map(|(at, column)| (PgType::of_column(column), format_of(formats, at))).collect())
     }
 
     /// Writes one row.
@@ -110,7 +110,7 @@ pub(crate) fn write_value(
 /// Describes columns as a message does.
 pub(crate) fn describe_columns(columns: &[ColumnMeta], formats: &[Format], out: &mut Out) {
     out.row_description(columns.iter().enumerate().map(|(at, column)| {
-        let pg_type = PgType::of(&column.field_type);
+        let pg_type = PgType::of_column(column);
         RowField {
             name: &column.name,
             oid: pg_type.oid(),

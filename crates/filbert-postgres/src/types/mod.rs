@@ -26,6 +26,7 @@ mod text;
 use std::fmt;
 
 use filbert_data::FieldType;
+use filbert_grid::query::ColumnMeta;
 
 pub(crate) use binary::{read_binary, utf8, write_binary};
 pub(crate) use text::{read_text, write_text};
@@ -167,6 +168,19 @@ impl PgType {
             FieldType::Array(item) => return PgType { base: PgType::of(item).base, is_array: true },
         };
         PgType { base, is_array: false }
+    }
+
+    /// In which values of a result's column are sent.
+    ///
+    /// OIDs are whole numbers here, and drivers read them as such. The one place where a driver looks for their type is the list of
+    /// a composite type's attributes, by which asyncpg learns of all types: a list of another type it would have to learn of first.
+    pub(crate) fn of_column(column: &ColumnMeta) -> PgType {
+        match PgType::of(&column.field_type) {
+            PgType { base: Base::Int8, is_array: true } if column.name == "attrtypoids" => {
+                PgType { base: Base::Oid, is_array: true }
+            }
+            other => other,
+        }
     }
 
     /// What values of the type become; none where that is left to the statement.

@@ -138,6 +138,7 @@ impl VisitorMut for Rewriter {
                 let function = match field_type {
                     FieldType::Json => "cast_json",
                     FieldType::Object => "cast_object",
+                    FieldType::Uuid => "cast_uuid",
                     other => return refuse(format!("nothing can be cast to {other}")),
                 };
                 let inner = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));

@@ -185,7 +185,9 @@ fn part_of(columns: &[MappingColumn], side: Side, format: &EntryFormat) -> Resul
     };
     let indexes = || fields.iter().map(|(index, ..)| *index).collect::<Vec<_>>();
     let named = || fields.iter().map(|(_, field, field_type)| ((*field).to_owned(), (*field_type).clone())).collect();
-    if fields.is_empty() && !matches!(format, EntryFormat::Ids(_)) {
+    // A table may have nothing but its key; its values are objects without fields then.
+    let is_bare = whole.is_none() && matches!(format, EntryFormat::Compact { .. });
+    if fields.is_empty() && !is_bare && !matches!(format, EntryFormat::Ids(_)) {
         return Ok(whole_part());
     }
     Ok(match format {

@@ -7,6 +7,7 @@ use arrow_schema::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use filbert_data::{FieldType, ToBlob};
+use uuid::Uuid;
 
 use super::row::{
     Function, Texts, collect, collect_texts, constant_text, failed, is_integer, is_text, wrong_arguments,
@@ -18,6 +19,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         Function::udf("like_pattern", coerce_texts, returns_text, like_pattern),
         Function::udf("position", coerce_position, |_| Ok(FieldType::Integer), position),
         JSON_AS_TEXT.as_ref().clone(),
+        Function::udf("cast_uuid", coerce_texts, |_| Ok(FieldType::Uuid), cast_uuid),
         Function::udf("cast_object", |_, types| Ok(types.to_vec()), |_| Ok(FieldType::Object), cast_object),
     ]
 }
@@ -51,6 +53,18 @@ fn cast_object(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         }
         let blob = value.to_blob().map_err(|error| failed(error.to_string()))?;
         Ok(ScalarValue::BinaryView(Some(blob.into_vec())))
+    })
+}
+
+/// A UUID in the one form that all are compared in: lower case, with hyphens.
+fn cast_uuid(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let texts = Texts::of(args, 0)?;
+    collect_texts(args, |row| match texts.get(row) {
+        Some(text) => match Uuid::try_parse(text.trim()) {
+            Ok(uuid) => Ok(Some(uuid.hyphenated().to_string())),
+            Err(_) => Err(failed(format!("invalid input syntax for type uuid: {text:?}"))),
+        },
+        None => Ok(None),
     })
 }
 
