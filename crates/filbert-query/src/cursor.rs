@@ -43,6 +43,16 @@ impl Limits {
             || self.deadline.is_some_and(|(deadline, _)| Instant::now() >= deadline)
     }
 
+    /// The error of a statement that is over.
+    fn why_over(&self) -> SqlError {
+        match self.deadline {
+            Some((_, timeout)) if !self.cancelled.0.load(Ordering::Acquire) => timed_out(timeout),
+            _ => {
+                SqlError::new(SqlErrorCode::Cancelled, "the statement was cancelled by the user").with_sqlstate("57014")
+            }
+        }
+    }
+
     /// Runs something until it is done, cancelled, or out of time.
     pub(crate) async fn run<T>(&self, work: impl Future<Output = Result<T, SqlError>>) -> Result<T, SqlError> {
         let cancelled = async {
@@ -61,9 +71,13 @@ impl Limits {
         };
         tokio::select! {
             biased;
-            () = cancelled => Err(SqlError::new(SqlErrorCode::Cancelled, "the statement was cancelled by the user").with_sqlstate("57014")),
+            () = cancelled => Err(self.why_over()),
             timeout = late => Err(timed_out(timeout)),
-            done = work => done,
+            done = work => match done {
+                // What computes may see that it is over before this does.
+                Err(_) if self.are_over() => Err(self.why_over()),
+                done => done,
+            },
         }
     }
 }

@@ -26,6 +26,9 @@ use crate::engine::Inner;
 use crate::error::parsing_error;
 use crate::tables::Tables;
 
+/// Takes entries of a map, keys and values, a partition at a time.
+type VisitEntries<'v> = dyn FnMut(&[(Blob, Blob)]) -> Result<(), SqlError> + 'v;
+
 /// How often rows that others write meanwhile are looked at again.
 const ROUNDS_MAX: usize = 100;
 
@@ -160,10 +163,7 @@ impl RowChange {
         })
     }
 
-    fn for_each_partition(
-        &self,
-        visit: &mut dyn FnMut(&[(Blob, Blob)]) -> Result<(), SqlError>,
-    ) -> Result<(), SqlError> {
+    fn for_each_partition(&self, visit: &mut VisitEntries<'_>) -> Result<(), SqlError> {
         for partition in (0..self.map.partition_count()).map(PartitionId) {
             let mut rows = Vec::new();
             self.map.scan_rows(partition, &mut |key, value| rows.push((Blob::from(key), Blob::from(value))));

@@ -26,6 +26,7 @@ pub(crate) struct AlterTable {
 
 /// One change of a table.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "there are a few for a statement, and each is used once")]
 pub(crate) enum AlterAction {
     /// A column is added; it is no error that it is there if the flag says so.
     AddColumn(ColumnDefinition, bool),

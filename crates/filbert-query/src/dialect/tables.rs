@@ -82,6 +82,7 @@ pub(crate) struct Constraint {
 
 /// The kinds of constraints.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "there are a few for a table, and each is used once")]
 pub(crate) enum ConstraintKind {
     /// The table's key.
     PrimaryKey(Vec<String>),

@@ -258,7 +258,7 @@ fn errors_tell_line_column_and_what_was_expected() {
     error("SHOW NOTHING", "expected MAPPINGS, VIEWS");
     error("INSERT INTO other.schema.m VALUES (1)", "the database \"other\" of other.schema.m is not there");
     error("DELETE FROM m LIMIT 1", "DELETE is served as");
-    error("ALTER JOB j SUSPEND", "the statement ALTER is not served");
+    error("ALTER JOB j SUSPEND", "the statement ALTER JOB is not served");
 }
 
 #[test]
