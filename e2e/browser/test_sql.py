@@ -42,6 +42,9 @@ def test_the_place_of_an_error_is_marked(page, people):
     page.sees("nmae", ".sql-failure")
     assert page.texts(".t-wrong") == ["nmae"]
     assert page.texts(".gutter .wrong") == ["2"]
+    page.run("SELECT name\nFROM WHERE")
+    page.sees("line 2", ".sql-failure")
+    assert page.texts(".t-wrong") == ["WHERE"]
     page.run("SELECT 1 AS one")
     assert page.cells() == [["1"]] and page.texts(".t-wrong") == []
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use arrow_schema::DataType;
+use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::FieldType;
-use filbert_grid::query::{ColumnMeta, Command, Description, SqlError, WriteMode, arrow_type};
+use filbert_grid::query::{ColumnMeta, Command, Description, SqlError, WriteMode};
 
 use crate::asker::Asker;
 use crate::dialect::{FileFormat, Parsed, ParsedStatement, Place, schema_of};
@@ -13,6 +14,7 @@ use crate::dml::literals::parameter;
 use crate::dml::returning::Returning;
 use crate::dml::targets::{column_index, target_columns};
 use crate::engine::{Inner, Plan};
+use crate::plan::planner::PlannedQuery;
 use crate::row_writer::copy_writer;
 use crate::session;
 use crate::types::field_type_of_arrow;
@@ -43,8 +45,8 @@ pub(crate) fn of_plan(
     let description = match plan {
         Plan::Query { planned, copy, .. } => Description {
             command: copy.clone().map_or(Command::Select, Command::CopyOut),
-            parameters: parameters(&planned.parameters, types),
-            columns: Some(planned.columns.clone()),
+            columns: Some(told_by_parameters(planned, types)),
+            parameters: parameters(&types_of(&planned.parameters), types),
         },
         Plan::Change { statement, .. } => Description {
             command: match statement.parsed {
@@ -81,12 +83,38 @@ pub(crate) fn of_plan(
 }
 
 /// What the caller knows comes first, then what the plan asks for; any value is a text else.
-fn parameters(wanted: &[Option<DataType>], known: &[Option<FieldType>]) -> Arc<[FieldType]> {
-    let of = |(index, wanted): (usize, &Option<DataType>)| match known.get(index) {
+fn parameters(wanted: &[Option<FieldType>], known: &[Option<FieldType>]) -> Arc<[FieldType]> {
+    let of = |(index, wanted): (usize, &Option<FieldType>)| match known.get(index) {
         Some(Some(known)) => known.clone(),
-        _ => wanted.as_ref().map_or(FieldType::Varchar, field_type_of_arrow),
+        _ => wanted.clone().unwrap_or(FieldType::Varchar),
     };
     wanted.iter().enumerate().map(of).collect()
+}
+
+fn types_of(wanted: &[Option<DataType>]) -> Vec<Option<FieldType>> {
+    wanted.iter().map(|wanted| wanted.as_ref().map(field_type_of_arrow)).collect()
+}
+
+/// The columns of a query. One that is nothing but a parameter has the parameter's type, which only the caller may know.
+fn told_by_parameters(planned: &PlannedQuery, known: &[Option<FieldType>]) -> Arc<[ColumnMeta]> {
+    let LogicalPlan::Projection(projection) = &planned.plan else { return planned.columns.clone() };
+    let parameters = parameters(&types_of(&planned.parameters), known);
+    let of = |(column, expr): (&ColumnMeta, &PlannedExpr)| {
+        let mut expr = expr;
+        while let PlannedExpr::Alias(alias) = expr {
+            expr = &alias.expr;
+        }
+        let told = match expr {
+            PlannedExpr::Placeholder(placeholder) => {
+                let number = placeholder.id.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
+                number.and_then(|number| parameters.get(number.checked_sub(1)?))
+            }
+            _ => None,
+        };
+        let field_type = told.unwrap_or(&column.field_type).clone();
+        ColumnMeta { field_type, ..column.clone() }
+    };
+    planned.columns.iter().zip(&projection.expr).map(of).collect()
 }
 
 /// What `RETURNING` tells.
@@ -105,7 +133,7 @@ fn told(engine: &Inner, asker: &Asker, statement: &ParsedStatement) -> Result<Op
 }
 
 /// The types of the columns that parameters are given to.
-fn wanted(engine: &Inner, statement: &ParsedStatement) -> Result<Vec<Option<DataType>>, SqlError> {
+fn wanted(engine: &Inner, statement: &ParsedStatement) -> Result<Vec<Option<FieldType>>, SqlError> {
     let mut wanted = vec![None; statement.parameters];
     let table = match &statement.parsed {
         Parsed::Insert(insert) => &insert.table,
@@ -118,7 +146,7 @@ fn wanted(engine: &Inner, statement: &ParsedStatement) -> Result<Vec<Option<Data
         if let (Some(number), Some(column)) = (parameter(expr), mapping.columns.get(column))
             && let Some(place) = wanted.get_mut(number)
         {
-            place.get_or_insert(arrow_type(&column.field_type));
+            place.get_or_insert_with(|| column.field_type.clone());
         }
     };
     match &statement.parsed {

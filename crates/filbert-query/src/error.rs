@@ -59,6 +59,8 @@ fn of_root(root: &DataFusionError) -> SqlError {
         }
         DataFusionError::ArrowError(error, _) => data_error(message).with_sqlstate(match error.as_ref() {
             ArrowError::ArithmeticOverflow(_) => "22003",
+            // A number that does not fit into the other type; of texts it says "cannot cast string".
+            ArrowError::CastError(text) if text.starts_with("Can't cast value") => "22003",
             ArrowError::CastError(_) | ArrowError::ParseError(_) => "22P02",
             _ => "22000",
         }),

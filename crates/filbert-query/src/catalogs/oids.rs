@@ -7,6 +7,12 @@ pub(crate) const FIRST_USER: i64 = 16_384;
 /// The first number of relations of the system that PostgreSQL gives none.
 pub(crate) const FIRST_SYSTEM: i64 = 12_000;
 
+/// The number of a function, by its place among those that there are.
+pub(crate) fn of_function(place: usize) -> i64 {
+    // Below what is made of names, and above what PostgreSQL fixes of what is served here.
+    FIRST_SYSTEM - 6_000 + i64::try_from(place).unwrap_or(0)
+}
+
 /// `pg_catalog`.
 pub(crate) const PG_CATALOG: i64 = 11;
 /// `public`, or `doc`.

@@ -3,10 +3,34 @@
 //! The default schema has three names: `public`, `doc` (CrateDB's) and, with its catalog, `hazelcast.public`. A table of it has no
 //! schema in the catalog; a table `t` of another schema `s` is there as `s.t`.
 
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, TableFactor, Visit, Visitor};
 use filbert_grid::query::SqlError;
 
+use super::tokens;
 use crate::error::parsing_error;
+
+/// Words that go on with a statement: where one stands instead of a table, the table was left out.
+const NO_TABLES: [&str; 17] = [
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "OFFSET",
+    "FETCH",
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "JOIN",
+    "ON",
+    "USING",
+    "AS",
+    "AND",
+];
 
 /// The names of the default schema.
 pub(crate) const DEFAULT_SCHEMAS: [&str; 2] = ["public", "doc"];
@@ -40,5 +64,35 @@ pub(crate) fn catalog_name(name: &ObjectName) -> Result<String, SqlError> {
             Err(parsing_error(text).with_sqlstate("3D000"))
         }
         [] => Err(parsing_error("a name is expected")),
+    }
+}
+
+/// Refuses a query in which a word of the grammar stands where a table is to be named.
+pub(super) fn check_tables(tree: &impl Visit) -> Result<(), SqlError> {
+    struct Tables;
+    impl Visitor for Tables {
+        type Break = SqlError;
+
+        fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<SqlError> {
+            let TableFactor::Table { name, .. } = factor else { return ControlFlow::Continue(()) };
+            match name.0.as_slice() {
+                [name] => check_table(name.as_ident()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    match tree.visit(&mut Tables) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+fn check_table(name: Option<&Ident>) -> ControlFlow<SqlError> {
+    let found = name.filter(|name| name.quote_style.is_none());
+    match found.filter(|name| NO_TABLES.iter().any(|word| name.value.eq_ignore_ascii_case(word))) {
+        None => ControlFlow::Continue(()),
+        Some(name) => {
+            ControlFlow::Break(tokens::at(&format!("expected a table, found: {}", name.value), name.span.start))
+        }
     }
 }

@@ -11,17 +11,19 @@ use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlError};
 
 use super::json::{call, text};
+use super::names;
 use super::server;
 use super::subqueries::ValueSubqueries;
 use super::types::{planner_type, sql_type};
 use crate::error::parsing_error;
 
 /// Rewrites everything within a query or an expression.
-pub(super) fn rewrite<T: VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
+pub(super) fn rewrite<T: Visit + VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
+    names::check_tables(tree)?;
     if of != Dialect::Hazelcast {
         server::rewrite(tree, of)?;
     }
-    match tree.visit(&mut Rewriter { of, derived: 0 }) {
+    match VisitMut::visit(tree, &mut Rewriter { of, derived: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
@@ -186,6 +188,13 @@ pub(super) fn alias_of(name: &str) -> TableAlias {
 
 /// A whole number of a SELECT list as one of the smallest type of the dialect that holds it.
 fn narrow(expression: &mut Expr, of: Dialect) {
+    if let Expr::Case { conditions, else_result, .. } = expression
+        && of != Dialect::Hazelcast
+    {
+        let results = conditions.iter_mut().map(|when| &mut when.result);
+        results.chain(else_result.as_deref_mut()).for_each(|result| narrow(result, of));
+        return;
+    }
     let (negative, digits) = match &*expression {
         Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => (false, digits),
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {

@@ -30,14 +30,14 @@ pub(crate) fn sql_type(data_type: &DataType) -> Option<FieldType> {
         DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => FieldType::TimestampTz,
         DataType::Timestamp(_, _) => FieldType::Timestamp,
         DataType::Uuid => FieldType::Uuid,
-        DataType::JSON => FieldType::Json,
+        DataType::JSON | DataType::JSONB => FieldType::Json,
         DataType::Array(ArrayElemTypeDef::SquareBracket(item, _) | ArrayElemTypeDef::AngleBracket(item)) => {
             FieldType::Array(Box::new(sql_type(item)?))
         }
         DataType::Custom(name, arguments) if arguments.is_empty() => match plain(name)?.as_str() {
             "OBJECT" | "JAVA_OBJECT" => FieldType::Object,
             "DOUBLE" => FieldType::Double,
-            "JSON" => FieldType::Json,
+            "JSON" | "JSONB" => FieldType::Json,
             "UUID" => FieldType::Uuid,
             _ => return None,
         },

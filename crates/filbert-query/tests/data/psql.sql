@@ -1318,6 +1318,8 @@ SELECT evtname as "Name", evtevent as "Event", pg_catalog.pg_get_userbyid(e.evto
 pg_catalog.obj_description(e.oid, 'pg_event_trigger') as "Description"
 FROM pg_catalog.pg_event_trigger e ORDER BY 1
 ;
+SELECT 'lower'::pg_catalog.regproc::pg_catalog.oid
+;
 SELECT oid as "ID",
   pg_catalog.pg_get_userbyid(lomowner) as "Owner",
   pg_catalog.obj_description(oid, 'pg_largeobject') as "Description"

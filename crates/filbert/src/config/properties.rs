@@ -3,7 +3,10 @@
 //! Filbert's own begin with `filbert.` and can be given by a variable of the environment as well, which wins over the
 //! file: `filbert.lock.waiters.max` is `FILBERT_LOCK_WAITERS_MAX`.
 
+use std::path::PathBuf;
 use std::time::Duration;
+
+use filbert_postgres::PostgresTls;
 
 use super::error::ConfigError;
 use super::member::{Draft, saturating};
@@ -149,6 +152,74 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         },
         unit: "",
         doc: "The largest message over PostgreSQL's protocol; a larger one ends its connection.",
+    },
+    Setting {
+        name: "filbert.postgres.tls.certificate",
+        kind: Kind::Text {
+            what: "the path of a PEM file",
+            get: |draft| draft.postgres.tls.as_ref().map_or_else(none, |tls| tls.certificate.display().to_string()),
+            set: |draft, text| {
+                tls(draft).certificate = text.into();
+                !text.is_empty()
+            },
+        },
+        unit: "",
+        doc: "The certificate for connections of PostgreSQL's clients within TLS, and those that vouch for it behind it. The member does \
+              not start without the key.",
+    },
+    Setting {
+        name: "filbert.postgres.tls.key",
+        kind: Kind::Text {
+            what: "the path of a PEM file",
+            get: |draft| draft.postgres.tls.as_ref().map_or_else(none, |tls| tls.key.display().to_string()),
+            set: |draft, text| {
+                tls(draft).key = text.into();
+                !text.is_empty()
+            },
+        },
+        unit: "",
+        doc: "The private key of that certificate.",
+    },
+    Setting {
+        name: "filbert.postgres.tls.required",
+        kind: Kind::Flag {
+            get: |draft| draft.postgres.tls.as_ref().is_some_and(|tls| tls.required),
+            set: |draft, on| {
+                // What is not asked for needs no certificate.
+                if on || draft.postgres.tls.is_some() {
+                    tls(draft).required = on;
+                }
+            },
+        },
+        unit: "",
+        doc: "Whether connections without TLS are refused.",
+    },
+    Setting {
+        name: "filbert.copy.directory",
+        kind: Kind::Text {
+            what: "the path of a directory",
+            get: |draft| {
+                draft.config.query.copy_directory.as_ref().map_or_else(none, |path| path.display().to_string())
+            },
+            set: |draft, text| {
+                draft.config.query.copy_directory = Some(text.into());
+                !text.is_empty()
+            },
+        },
+        unit: "",
+        doc: "The directory whose files `COPY table FROM 'path'` and `TO 'path'` read and write. Without it, COPY goes to and from clients \
+              only.",
+    },
+    Setting {
+        name: "filbert.jobs.log.max",
+        kind: Kind::Whole {
+            min: 0,
+            max: INT_MAX,
+            get: |draft| draft.config.query.jobs_log_max as u64,
+            set: |draft, value| draft.config.query.jobs_log_max = saturating(value),
+        },
+        unit: "statements",
+        doc: "Ended statements that `sys.jobs_log` shows.",
     },
     Setting {
         name: "filbert.query.threads",
@@ -399,6 +470,16 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         doc: "How long a connection that is being ended may take to read its last replies.",
     },
 ];
+
+fn none() -> String {
+    "none".to_owned()
+}
+
+/// The TLS of PostgreSQL's door, which each of its settings switches on.
+fn tls(draft: &mut Draft) -> &mut PostgresTls {
+    let nothing = || PostgresTls { certificate: PathBuf::new(), key: PathBuf::new(), required: false };
+    draft.postgres.tls.get_or_insert_with(nothing)
+}
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)

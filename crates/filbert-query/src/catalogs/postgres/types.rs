@@ -96,10 +96,9 @@ fn array(found: &PgType, rows: &mut Rows<'_>) {
 
 /// The functions that statements can call; their arguments are not told.
 fn functions(scene: &Scene<'_>, rows: &mut Rows<'_>) {
-    let first = super::super::oids::FIRST_SYSTEM - 6_000;
     for (at, (name, kind)) in scene.server.function_names().iter().enumerate() {
         row!(rows,
-            oid: first + i64::try_from(at).unwrap_or(0),
+            oid: super::super::oids::of_function(at),
             proname: name,
             prokind: *kind,
             prosrc: name,

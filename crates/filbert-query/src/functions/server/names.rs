@@ -32,7 +32,9 @@ pub(super) const FUNCTIONS: &[Native] = &[
     now("to_regnamespace", &[Take::Text], int8, |call| {
         Ok(schema_oid(call, call.text(0)).map_or(Value::Null, Value::Int64))
     }),
-    pure("to_regproc", &[Take::Text], int8, |_| Ok(Value::Null)),
+    now("to_regproc", &[Take::Text], int8, |call| {
+        Ok(function_oid(call, call.text(0)).map_or(Value::Null, Value::Int64))
+    }),
     pure("quote_ident", &[Take::Text], text, |call| Ok(of_text(quote_ident(call.text(0))))),
     pure("quote_literal", &[Take::Any], text, |call| {
         Ok(of_text(quoted(&call.values.first().map(ToString::to_string).unwrap_or_default())))
@@ -105,6 +107,12 @@ fn schema_oid(call: &Call<'_>, name: &str) -> Option<i64> {
     schemas.iter().find(|(known, _)| parts.last() == Some(known)).map(|(_, oid)| *oid)
 }
 
+fn function_oid(call: &Call<'_>, name: &str) -> Option<i64> {
+    let name = parts(name).pop()?;
+    let functions = call.surroundings()?.server().function_names();
+    functions.iter().position(|(known, _)| *known == name).map(catalogs::oids::of_function)
+}
+
 fn oid_of(call: &Call<'_>, kind: &str, name: &str) -> Result<i64> {
     if name == "-" {
         return Ok(0);
@@ -117,6 +125,7 @@ fn oid_of(call: &Call<'_>, kind: &str, name: &str) -> Result<i64> {
         "type" => (types::by_name(name), "type", "42704"),
         "namespace" => (schema_oid(call, name), "schema", "3F000"),
         "role" => (Some(catalogs::oids::SUPERUSER), "role", "42704"),
+        "proc" => (function_oid(call, name), "function", "42883"),
         _ => (None, "function", "42883"),
     };
     found.ok_or_else(|| {
