@@ -192,3 +192,23 @@ fn keys_of_several_columns_are_looked_up() {
         .rows_with("SELECT n FROM pairs WHERE a = $1 AND at = $2", &[Value::Int32(1), Value::TimestampTz(moment)]);
     assert_eq!(rows, ["2"]);
 }
+
+#[test]
+fn arrays_come_as_lists_and_as_texts() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id INT PRIMARY KEY, n INT[], words TEXT[], place GEO_POINT)");
+    member.change("INSERT INTO t VALUES (1, '{1,2,NULL}', '{a,\"b c\"}', '[9.5, 47.25]')");
+    member.change("INSERT INTO t (id, n, words, place) VALUES (2, ARRAY[3, 4], ARRAY['x'], 'POINT (1 2)')");
+    let list = Value::Array(vec![Value::Int64(5), Value::Null]);
+    member.change_with("INSERT INTO t (id, n) VALUES ($1, $2)", &[Value::Int32(3), list]);
+    assert_eq!(
+        member.rows("SELECT n, words, place FROM t ORDER BY id"),
+        ["[1, 2, NULL]|[a, b c]|[9.5, 47.25]", "[3, 4]|[x]|[1.0, 2.0]", "[5, NULL]|NULL|NULL"]
+    );
+    assert_eq!(member.change("UPDATE t SET n = '{7}' WHERE id = 1"), 1);
+    assert_eq!(member.change("UPDATE t SET n = ARRAY[8] WHERE id > 1"), 2);
+    assert_eq!(member.rows("SELECT n FROM t ORDER BY id"), ["[7]", "[8]", "[8]"]);
+    sqlstate(&member, "INSERT INTO t (id, n) VALUES (9, '{x}')", "22P02");
+    sqlstate(&member, "INSERT INTO t (id, n) VALUES (9, 'nothing')", "22P02");
+    sqlstate(&member, "INSERT INTO t (id, place) VALUES (9, '[200, 0]')", "22P02");
+}

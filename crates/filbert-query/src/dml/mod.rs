@@ -11,6 +11,7 @@
 //! empty filter.
 
 pub(crate) mod apply;
+mod arrays;
 pub(crate) mod expressions;
 mod insert;
 pub(crate) mod inserter;

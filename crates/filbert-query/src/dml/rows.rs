@@ -15,6 +15,7 @@ use filbert_grid::query::SqlError;
 use uuid::Uuid;
 
 use crate::catalog::{DeclaredType, Mapping, ROW_ID, RowIds, Sequence};
+use crate::dml::arrays;
 use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::{constant, is_default};
 use crate::dml::writer::EntryWriter;
@@ -35,6 +36,8 @@ pub(crate) struct RowMaker {
 /// What a column of a table asks of its values.
 struct ColumnRule {
     not_null: bool,
+    /// The kept type, if it is an array.
+    array: Option<FieldType>,
     /// What values have to be beyond being of the kept type, if anything.
     declared: Option<DeclaredType>,
     default: DefaultValue,
@@ -83,6 +86,7 @@ impl RowMaker {
                 };
                 rules.push(ColumnRule {
                     not_null: facts.not_null,
+                    array: matches!(column.field_type, FieldType::Array(_)).then(|| column.field_type.clone()),
                     declared: (!facts.declared.is_free()).then(|| facts.declared.clone()),
                     default,
                     is_generated: facts.generated.is_some(),
@@ -147,9 +151,18 @@ impl RowMaker {
     /// Takes a value as its column has it.
     #[inline]
     pub(crate) fn convert<'v>(&self, column: usize, value: Value<'v>) -> Result<Value<'v>, SqlError> {
-        let value = self.writer.convert(column, value)?;
-        match self.rules.get(column) {
-            Some(ColumnRule { declared: Some(declared), .. }) => declared.fit(self.column_name(column), value),
+        let Some(rule) = self.rules.get(column) else { return self.writer.convert(column, value) };
+        let value = match &rule.array {
+            None => self.writer.convert(column, value)?,
+            Some(field_type) => {
+                arrays::convert(value, field_type, rule.declared.as_ref()).map_err(|error| SqlError {
+                    message: format!("column {:?}: {}", self.column_name(column), error.message),
+                    ..error
+                })?
+            }
+        };
+        match &rule.declared {
+            Some(declared) => declared.fit(self.column_name(column), value),
             _ => Ok(value),
         }
     }
