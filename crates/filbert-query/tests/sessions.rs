@@ -204,3 +204,44 @@ fn cratedb_clients_may_give_more_values_than_are_asked_for() {
     assert_eq!(member.rows("SELECT current_schema"), ["doc"]);
     assert_eq!(member.describe("SELECT count(*)").unwrap().columns.clone().unwrap()[0].name, "count(*)");
 }
+
+/// The examples of `docs/reference/sessions.md`: behind a statement stand its rows as comments, or `-- error SQLSTATE`.
+#[test]
+fn every_example_of_the_page_is_as_it_says() {
+    let page = include_str!("../../../docs/reference/sessions.md");
+    let member = Member::of(Dialect::Postgres);
+    let (mut statement, mut expected, mut inside, mut run) = (String::new(), Vec::new(), false, 0);
+    let mut check = |statement: &mut String, expected: &mut Vec<String>| {
+        let text = std::mem::take(statement);
+        let expected = std::mem::take(expected);
+        let text = text.trim().trim_end_matches(';');
+        if text.is_empty() {
+            return;
+        }
+        run += 1;
+        match member.try_rows(text, &[]) {
+            Err(error) => assert_eq!(expected, [format!("error {}", error.sqlstate())], "{text}: {error}"),
+            Ok(rows) if rows.first().is_some_and(|row| row.starts_with("count ")) => {
+                assert!(expected.is_empty(), "{text}")
+            }
+            Ok(rows) => {
+                let rows: Vec<String> = rows.iter().map(|row| row.replace('|', " | ")).collect();
+                assert_eq!(rows, expected, "{text}");
+            }
+        }
+    };
+    for line in page.lines() {
+        if line.starts_with("```") {
+            inside = line == "```sql";
+            check(&mut statement, &mut expected);
+        } else if let Some(row) = line.strip_prefix("-- ").filter(|_| inside) {
+            expected.push(row.to_owned());
+        } else if inside && line.is_empty() {
+            check(&mut statement, &mut expected);
+        } else if inside {
+            statement.push_str(line);
+            statement.push(' ');
+        }
+    }
+    assert!(run > 15, "{run} examples");
+}
