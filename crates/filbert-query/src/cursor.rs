@@ -44,7 +44,7 @@ impl Limits {
     }
 
     /// The error of a statement that is over.
-    fn why_over(&self) -> SqlError {
+    pub(crate) fn why_over(&self) -> SqlError {
         match self.deadline {
             Some((_, timeout)) if !self.cancelled.0.load(Ordering::Acquire) => timed_out(timeout),
             _ => {
@@ -73,11 +73,7 @@ impl Limits {
             biased;
             () = cancelled => Err(self.why_over()),
             timeout = late => Err(timed_out(timeout)),
-            done = work => match done {
-                // What computes may see that it is over before this does.
-                Err(_) if self.are_over() => Err(self.why_over()),
-                done => done,
-            },
+            done = work => done,
         }
     }
 }

@@ -35,7 +35,8 @@ pub(super) fn convert<'v>(
 
 fn malformed(text: &str) -> SqlError {
     let shown: String = text.chars().take(100).collect();
-    data_error(format!("malformed array literal: {shown:?}, expected items as {{1,2}} or [1, 2]")).with_sqlstate("22P02")
+    data_error(format!("malformed array literal: {shown:?}, expected items as {{1,2}} or [1, 2]"))
+        .with_sqlstate("22P02")
 }
 
 /// The items of a literal, as texts and nulls; `None` if it is none.

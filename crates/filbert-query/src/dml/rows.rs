@@ -154,12 +154,9 @@ impl RowMaker {
         let Some(rule) = self.rules.get(column) else { return self.writer.convert(column, value) };
         let value = match &rule.array {
             None => self.writer.convert(column, value)?,
-            Some(field_type) => {
-                arrays::convert(value, field_type, rule.declared.as_ref()).map_err(|error| SqlError {
-                    message: format!("column {:?}: {}", self.column_name(column), error.message),
-                    ..error
-                })?
-            }
+            Some(field_type) => arrays::convert(value, field_type, rule.declared.as_ref()).map_err(|error| {
+                SqlError { message: format!("column {:?}: {}", self.column_name(column), error.message), ..error }
+            })?,
         };
         match &rule.declared {
             Some(declared) => declared.fit(self.column_name(column), value),

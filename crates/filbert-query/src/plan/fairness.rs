@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, FieldRef, Schema};
+use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
@@ -19,6 +19,7 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 
 use crate::cursor::Limits;
+use crate::error::carried;
 
 /// The plan with joins that give way.
 pub(crate) fn fair(plan: Arc<dyn ExecutionPlan>, limits: &Limits) -> Result<Arc<dyn ExecutionPlan>> {
@@ -90,7 +91,7 @@ impl PhysicalExpr for Watched {
 
     fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
         if self.limits.are_over() {
-            return Err(DataFusionError::Execution("the statement is over".to_owned()));
+            return Err(carried(self.limits.why_over()));
         }
         // What else is to run on this thread goes to another one meanwhile.
         tokio::task::block_in_place(|| self.condition.evaluate(batch))
