@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn literals_of_both_databases_are_arrays() {
-        check("{1,2,NULL}", FieldType::Integer, "[1, 2, NULL]");
-        check("[1, 2, null]", FieldType::Integer, "[1, 2, NULL]");
+        check("{1,2,NULL}", FieldType::Integer, "[1, 2, null]");
+        check("[1, 2, null]", FieldType::Integer, "[1, 2, null]");
         check("{}", FieldType::Integer, "[]");
         check(r#"{a, "b, \"c\"", "NULL"}"#, FieldType::Varchar, r#"[a, b, "c", NULL]"#);
         for broken in ["1,2", "{1,2", "{1,,2}", "{{1},{2}}", "{\"a}", "{1 \"a\"}", "["] {
