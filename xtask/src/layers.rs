@@ -27,14 +27,25 @@ const LAYERS: &[Layer] = &[
     Layer { name: "filbert-grid", uses: &["filbert-data", "filbert-store"], tests_use: &[], network: false },
     Layer { name: "filbert-query", uses: &["filbert-data", "filbert-grid"], tests_use: &[], network: true },
     Layer { name: "filbert-wire", uses: &["filbert-data"], tests_use: &[], network: false },
+    Layer { name: "filbert-listen", uses: &[], tests_use: &[], network: true },
     Layer {
         name: "filbert-hazelcast",
-        uses: &["filbert-data", "filbert-grid", "filbert-wire"],
+        uses: &["filbert-data", "filbert-grid", "filbert-listen", "filbert-wire"],
         tests_use: &["filbert-client"],
         network: true,
     },
-    Layer { name: "filbert-http", uses: &["filbert-data", "filbert-grid"], tests_use: &[], network: true },
-    Layer { name: "filbert-postgres", uses: &["filbert-data", "filbert-grid"], tests_use: &[], network: true },
+    Layer {
+        name: "filbert-http",
+        uses: &["filbert-data", "filbert-grid", "filbert-listen"],
+        tests_use: &[],
+        network: true,
+    },
+    Layer {
+        name: "filbert-postgres",
+        uses: &["filbert-data", "filbert-grid", "filbert-listen"],
+        tests_use: &[],
+        network: true,
+    },
     Layer {
         name: "filbert-client",
         uses: &["filbert-data", "filbert-wire"],

@@ -1,48 +1,23 @@
 //! The listening socket, the tasks of its connections, and the watch over those that fall silent.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::{collections::HashMap, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use filbert_grid::Grid;
 use filbert_grid::metrics::{DoorFigures, DoorMetrics};
+use filbert_listen::{ListenError, Listener};
 use parking_lot::Mutex;
 use tokio::{
-    net::{TcpListener, TcpSocket, TcpStream},
+    net::TcpStream,
     task::JoinSet,
     time::{Instant, MissedTickBehavior},
 };
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use crate::{DoorConfig, connection::Connection, link::Link, outbox::End, query_cache::QueryCaches, session::Session};
 
-/// Connections that the system may keep for us until they are accepted: a whole cluster of clients that reconnects at
-/// once after a restart.
-const BACKLOG: u32 = 4096;
-
 /// How often the watch looks at the connections, at most and at least.
 const WATCH_INTERVAL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
-
-/// How long accepting pauses when the system has no more descriptors or memory for connections.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// Why a door cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum DoorError {
-    /// None of the ports could be listened on.
-    #[error("cannot listen on {address}{}", more_ports(.tried))]
-    Listen {
-        /// The first address tried.
-        address: SocketAddr,
-        /// How many ports were tried, from that of `address` on.
-        tried: u16,
-        /// What the system said to the last one.
-        source: io::Error,
-    },
-}
-
-fn more_ports(tried: &u16) -> String {
-    if *tried > 1 { format!(" nor on the {} ports after it", tried - 1) } else { String::new() }
-}
 
 /// The connections that are open, by number.
 type Links = HashMap<u64, Watched>;
@@ -58,8 +33,7 @@ struct Watched {
 
 /// A listening door. [`Door::run`] serves clients through it.
 pub struct Door {
-    listener: TcpListener,
-    address: SocketAddr,
+    listener: Listener,
     grid: Arc<Grid>,
     config: Arc<DoorConfig>,
     links: Arc<Mutex<Links>>,
@@ -85,7 +59,7 @@ impl DoorMetrics for Counts {
 
 impl fmt::Debug for Door {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Door").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Door").field("address", &self.local_addr()).finish_non_exhaustive()
     }
 }
 
@@ -132,41 +106,20 @@ impl Door {
     ///
     /// Outside of a tokio runtime with I/O.
     #[allow(clippy::unused_async, reason = "a listening socket needs the runtime that the caller awaits in")]
-    pub async fn bind(grid: Arc<Grid>, config: DoorConfig) -> Result<Door, DoorError> {
-        let first = config.listen;
-        // Port 0 is any free port: there is no next one.
-        let tries = if config.port_auto_increment && first.port() != 0 { config.port_count.max(1) } else { 1 };
-        let mut tried = 0;
-        loop {
-            let mut address = first;
-            address.set_port(first.port().saturating_add(tried));
-            tried += 1;
-            match listen(address) {
-                Ok(listener) => {
-                    let error = |source| DoorError::Listen { address, tried, source };
-                    let address = listener.local_addr().map_err(error)?;
-                    debug!("listening on {address} for Hazelcast's clients");
-                    let (links, caches): (Arc<Mutex<Links>>, _) = Default::default();
-                    let (monitor, accepted, refused) =
-                        (Monitor { links: links.clone() }, AtomicU64::new(0), AtomicU64::new(0));
-                    let counts = Arc::new(Counts { monitor, address, accepted, refused });
-                    grid.metrics().add_door(&counts);
-                    return Ok(Door { listener, address, grid, config: Arc::new(config), links, counts, caches });
-                }
-                Err(source) => {
-                    let is_taken = source.kind() == io::ErrorKind::AddrInUse;
-                    if !is_taken || tried >= tries || address.port() == u16::MAX {
-                        return Err(DoorError::Listen { address: first, tried, source });
-                    }
-                    info!("port {} is taken, trying the next one", address.port());
-                }
-            }
-        }
+    pub async fn bind(grid: Arc<Grid>, config: DoorConfig) -> Result<Door, ListenError> {
+        let ports = if config.port_auto_increment { config.port_count } else { 1 };
+        let listener = Listener::bind(config.listen, ports, "Hazelcast's clients")?;
+        let (links, caches): (Arc<Mutex<Links>>, _) = Default::default();
+        let (monitor, address) = (Monitor { links: links.clone() }, listener.address());
+        let counts = Counts { monitor, address, accepted: AtomicU64::new(0), refused: AtomicU64::new(0) };
+        let counts = Arc::new(counts);
+        grid.metrics().add_door(&counts);
+        Ok(Door { listener, grid, config: Arc::new(config), links, counts, caches })
     }
 
     /// The address that is listened on.
     pub fn local_addr(&self) -> SocketAddr {
-        self.address
+        self.listener.address()
     }
 
     /// To look at the door while it runs.
@@ -191,21 +144,13 @@ impl Door {
                 () = &mut shutdown => break,
                 _ = watch.tick() => self.look_after_links(),
                 Some(finished) = tasks.join_next() => self.forget(finished),
-                accepted = self.listener.accept() => match accepted {
-                    Ok((stream, peer)) => {
-                        number += 1;
-                        self.admit(&mut tasks, number, stream, peer);
-                    }
-                    Err(error) => {
-                        // Errors of one connection are over with it; a lack of descriptors is not.
-                        warn!("cannot accept a connection: {error}");
-                        tokio::time::sleep(ACCEPT_PAUSE).await;
-                    }
-                },
+                (stream, peer) = self.listener.accept() => {
+                    number += 1;
+                    self.admit(&mut tasks, number, stream, peer);
+                }
             }
         }
-        let Door { listener, .. } = &self;
-        debug!("closing {} connections to {:?}", tasks.len(), listener.local_addr());
+        debug!("closing {} connections to {}", tasks.len(), self.local_addr());
         self.close(&mut tasks, &mut watch).await;
     }
 
@@ -238,9 +183,7 @@ impl Door {
             warn!(%peer, "connection refused: there are {} already, see connections_max", self.config.connections_max);
             return;
         }
-        // Replies are written whole batches at a time, so there is nothing to gain from delaying them.
-        let local = stream.set_nodelay(true).and_then(|()| stream.local_addr());
-        let local = match local {
+        let local = match stream.local_addr() {
             Ok(local) => local,
             Err(error) => {
                 debug!(%peer, "connection broken: {error}");
@@ -301,12 +244,4 @@ impl Door {
             }
         }
     }
-}
-
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A member restarted on its port must come up at once, while connections of the last one time out.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
 }

@@ -62,5 +62,6 @@ mod sql_rows;
 mod view;
 
 pub use config::{Authentication, DoorConfig};
-pub use door::{Door, DoorError, DoorStatistics, Monitor};
+pub use door::{Door, DoorStatistics, Monitor};
+pub use filbert_listen::ListenError;
 pub use rows::{Support, support};

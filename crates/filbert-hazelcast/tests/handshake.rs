@@ -7,7 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Client, Server, wait_until};
-use filbert_hazelcast::{Authentication, Door, DoorConfig, DoorError};
+use filbert_hazelcast::{Authentication, Door, DoorConfig};
 use filbert_wire::{
     CorrelationId, MessageId, PREAMBLE, Uuid,
     structure::Address,
@@ -263,8 +263,7 @@ fn a_port_that_is_taken_is_skipped_or_named() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let config = DoorConfig { listen: server.address, port_auto_increment: false, ..DoorConfig::default() };
     let error = runtime.block_on(Door::bind(server.grid.clone(), config.clone())).unwrap_err();
-    let DoorError::Listen { address, tried, .. } = &error;
-    assert_eq!((*address, *tried), (server.address, 1));
+    assert_eq!((error.address, error.tried), (server.address, 1));
     assert!(error.to_string().contains(&server.address.to_string()), "{error}");
 
     let config = DoorConfig { port_auto_increment: true, ..config };

@@ -51,7 +51,8 @@ mod sql;
 mod user;
 
 pub use config::{HttpConfig, HttpUser};
-pub use door::{HttpDoor, HttpDoorError, HttpDoorStatistics, HttpMonitor};
+pub use door::{HttpDoor, HttpDoorStatistics, HttpMonitor};
+pub use filbert_listen::ListenError;
 
 /// What fuzzing and measuring need of the inside: bodies parsed without being run.
 #[doc(hidden)]

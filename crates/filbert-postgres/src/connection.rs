@@ -1,6 +1,9 @@
 //! One connection: from its first message to its session, and to its end.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, atomic::Ordering},
+};
 
 use tokio::{net::TcpStream, sync::watch};
 use tracing::{debug, info};
@@ -167,6 +170,7 @@ async fn admit(shared: &Arc<Shared>, link: &mut Link, opening: Opening) -> Outco
         authenticate(shared, link, &opening.user).await?;
     }
     let Some(place) = shared.registry.enter(config.connections_max, opening.minor >= 2) else {
+        shared.refused.fetch_add(1, Ordering::Relaxed);
         let message = format!("sorry, too many clients already: connections_max is {}", config.connections_max);
         return Err(Failure::Fatal(PgError::new(sqlstate::TOO_MANY_CONNECTIONS, message)));
     };

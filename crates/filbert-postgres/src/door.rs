@@ -1,15 +1,22 @@
 //! The listening socket, and the tasks of its connections.
 
-use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
-
-use filbert_grid::Grid;
-use tokio::{
-    net::{TcpListener, TcpSocket, TcpStream},
-    sync::watch,
-    task::JoinSet,
+use std::{
+    fmt,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
+
+use filbert_grid::{
+    Grid,
+    metrics::{DoorFigures, DoorMetrics},
+};
+use filbert_listen::{ListenError, Listener};
+use tokio::{net::TcpStream, sync::watch, task::JoinSet};
 use tokio_rustls::TlsAcceptor;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use crate::{
     BrokenVerifier, PostgresConfig, TlsError,
@@ -20,10 +27,6 @@ use crate::{
     tls,
 };
 
-/// Connections that the system may keep for us until they are accepted.
-const BACKLOG: u32 = 4096;
-/// How long accepting pauses when the system has no more descriptors or memory for connections.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Connections beyond `connections_max` that are taken in to be told so, or to cancel what another one runs.
 const RESERVE: usize = 256;
 
@@ -31,15 +34,8 @@ const RESERVE: usize = 256;
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresDoorError {
     /// None of the ports could be listened on.
-    #[error("cannot listen on {address}{} for PostgreSQL's clients", more_ports(.tried))]
-    Listen {
-        /// The first address tried.
-        address: SocketAddr,
-        /// How many ports were tried, from that of `address` on.
-        tried: u16,
-        /// What the system said to the last one.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -48,19 +44,31 @@ pub enum PostgresDoorError {
     Verifier(#[from] BrokenVerifier),
 }
 
-fn more_ports(tried: &u16) -> String {
-    if *tried > 1 { format!(" nor on the {} ports after it", tried - 1) } else { String::new() }
-}
-
 /// What all connections of a door share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) grid: Arc<Grid>,
     pub(crate) config: PostgresConfig,
+    address: SocketAddr,
+    /// Connections that were turned away, since there were too many.
+    pub(crate) refused: AtomicU64,
     pub(crate) users: Users,
     pub(crate) tls: Option<Acceptor>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) budget: Arc<Budget>,
+}
+
+impl DoorMetrics for Shared {
+    fn figures(&self) -> DoorFigures {
+        DoorFigures {
+            name: "postgres",
+            address: self.address,
+            connections: self.registry.open(),
+            accepted: self.registry.total(),
+            refused: self.refused.load(Ordering::Relaxed),
+            buffer_bytes: self.budget.used(),
+        }
+    }
 }
 
 /// What takes connections into TLS.
@@ -95,8 +103,7 @@ impl PostgresMonitor {
 /// A listening door for PostgreSQL's clients. [`PostgresDoor::run`] serves them through it.
 #[derive(Debug)]
 pub struct PostgresDoor {
-    listener: TcpListener,
-    address: SocketAddr,
+    listener: Listener,
     shared: Arc<Shared>,
 }
 
@@ -114,18 +121,18 @@ impl PostgresDoor {
     pub async fn bind(grid: Arc<Grid>, config: PostgresConfig) -> Result<PostgresDoor, PostgresDoorError> {
         let tls = config.tls.as_ref().map(tls::acceptor).transpose()?.map(Acceptor);
         let users = Users::new(&config.users)?;
-        let listener = listen_on_first(&config)?;
-        let unknown = |source| PostgresDoorError::Listen { address: config.listen, tried: 1, source };
-        let address = listener.local_addr().map_err(unknown)?;
-        debug!("listening on {address} for PostgreSQL's clients");
+        let ports = if config.port_auto_increment { config.port_count } else { 1 };
+        let listener = Listener::bind(config.listen, ports, "PostgreSQL's clients")?;
         let budget = Arc::new(Budget::new(config.requests_bytes_max));
-        let shared = Shared { grid, config, users, tls, registry: Arc::default(), budget };
-        Ok(PostgresDoor { listener, address, shared: Arc::new(shared) })
+        let (address, refused, registry) = (listener.address(), AtomicU64::new(0), Arc::default());
+        let shared = Arc::new(Shared { grid, config, address, refused, users, tls, registry, budget });
+        shared.grid.metrics().add_door(&shared);
+        Ok(PostgresDoor { listener, shared })
     }
 
     /// The address that is listened on.
     pub fn local_addr(&self) -> SocketAddr {
-        self.address
+        self.listener.address()
     }
 
     /// To look at the door while it runs.
@@ -146,18 +153,11 @@ impl PostgresDoor {
                 biased;
                 () = &mut shutdown => break,
                 Some(finished) = tasks.join_next() => report(finished),
-                accepted = self.listener.accept() => match accepted {
-                    Ok((stream, peer)) => self.admit(&mut tasks, stream, peer, &watch),
-                    Err(error) => {
-                        // Errors of one connection are over with it; a lack of descriptors is not.
-                        warn!("cannot accept a connection: {error}");
-                        tokio::time::sleep(ACCEPT_PAUSE).await;
-                    }
-                },
+                (stream, peer) = self.listener.accept() => self.admit(&mut tasks, stream, peer, &watch),
             }
         }
+        debug!("closing {} connections to {}", tasks.len(), self.listener.address());
         drop(self.listener);
-        debug!("closing {} connections to {}", tasks.len(), self.address);
         ending.send_replace(Ending::WhenDone);
         let wait = self.shared.config.close_timeout;
         if tokio::time::timeout(wait, finish(&mut tasks)).await.is_err() {
@@ -170,12 +170,8 @@ impl PostgresDoor {
 
     fn admit(&self, tasks: &mut JoinSet<()>, stream: TcpStream, peer: SocketAddr, ending: &watch::Receiver<Ending>) {
         if tasks.len() >= self.shared.config.connections_max.saturating_add(RESERVE) {
+            self.shared.refused.fetch_add(1, Ordering::Relaxed);
             warn!(%peer, "connection refused: there are {} already, see connections_max", tasks.len());
-            return;
-        }
-        // Replies are written whole batches at a time, so there is nothing to gain from delaying them.
-        if let Err(error) = stream.set_nodelay(true) {
-            debug!(%peer, "connection broken: {error}");
             return;
         }
         tasks.spawn(connection::serve(self.shared.clone(), stream, peer, ending.clone()));
@@ -192,36 +188,4 @@ fn report(finished: Result<(), tokio::task::JoinError>) {
     if let Err(error) = finished {
         tracing::error!("a connection's task failed: {error}");
     }
-}
-
-fn listen_on_first(config: &PostgresConfig) -> Result<TcpListener, PostgresDoorError> {
-    let first = config.listen;
-    // Port 0 is any free port: there is no next one.
-    let tries = if config.port_auto_increment && first.port() != 0 { config.port_count.max(1) } else { 1 };
-    let mut tried = 0;
-    loop {
-        let mut address = first;
-        address.set_port(first.port().saturating_add(tried));
-        tried += 1;
-        match listen(address) {
-            Ok(listener) => return Ok(listener),
-            Err(source) => {
-                let is_taken = source.kind() == io::ErrorKind::AddrInUse;
-                if !is_taken || tried >= tries || address.port() == u16::MAX {
-                    return Err(PostgresDoorError::Listen { address: first, tried, source });
-                }
-                info!("port {} is taken, trying the next one", address.port());
-            }
-        }
-    }
-}
-
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A member restarted on its port must come up at once, while connections of the last one time out.
-    socket.set_reuseaddr(true)?;
-    // Accepted connections inherit it: clients whose machine is gone are noticed, sooner or later.
-    socket.set_keepalive(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
 }

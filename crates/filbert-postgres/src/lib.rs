@@ -58,6 +58,7 @@ mod wire;
 
 pub use config::{PostgresConfig, PostgresSecret, PostgresTls, PostgresUser};
 pub use door::{PostgresDoor, PostgresDoorError, PostgresMonitor, PostgresStatistics};
+pub use filbert_listen::ListenError;
 pub use scram::BrokenVerifier;
 pub use statement::lexer::statement_bytes;
 pub use tls::TlsError;

@@ -125,6 +125,11 @@ impl Budget {
     pub(crate) fn new(max: usize) -> Budget {
         Budget { used: AtomicUsize::new(0), max }
     }
+
+    /// Bytes that are used now.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
 }
 
 /// A whole message: its name and its body.

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use filbert_grid::query::{self, Dialect, QueryEngine, TransactionState};
+use filbert_grid::query::{self, QueryEngine, TransactionState};
 use tokio::sync::{oneshot, watch};
 
 use crate::{
@@ -38,7 +38,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>, mut link: Link, opened: Opened) -> Session {
         let Opened { opening, place } = opened;
-        let state = query::Session::new(Dialect::Postgres, opening.user.as_str());
+        let state = query::Session::new(opening.dialect, opening.user.as_str());
         let state = Arc::new(state.with_defaults(opening.defaults()));
         state.set_process(place.process);
         link.out.ready(TransactionStatus::Idle);

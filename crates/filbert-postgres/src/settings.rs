@@ -1,6 +1,6 @@
 //! The settings of a session that its client is told of, and those that it begins with.
 
-use filbert_grid::query::Session;
+use filbert_grid::query::{Dialect, Session};
 
 use crate::{
     error::{Failure, Outcome, PgError, sqlstate},
@@ -9,6 +9,9 @@ use crate::{
 
 /// Bytes of a name or a value that a session begins with.
 const VALUE_BYTES_MAX: usize = 8 << 10;
+
+/// The setting by which a client chooses, when it connects, whose SQL its statements are.
+const DIALECT: &str = "filbert.dialect";
 
 /// The settings that clients are told of when they change, and what they are where nothing else is set.
 const REPORTED: [(&str, &str); 11] = [
@@ -26,10 +29,11 @@ const REPORTED: [(&str, &str); 11] = [
 ];
 
 /// What a client begins its session with.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) user: String,
     pub(crate) database: String,
+    pub(crate) dialect: Dialect,
     settings: Vec<(String, String)>,
     /// Options of the protocol that are not known here.
     pub(crate) unknown_options: Vec<String>,
@@ -41,9 +45,10 @@ impl Opening {
     /// Reads the first message's parameters.
     ///
     /// # Errors
-    /// There is no user, or the client asks for an encoding that is not spoken here.
+    /// There is no user, or the client asks for an encoding or a dialect that is not spoken here.
     pub(crate) fn read(parameters: Parameters<'_>) -> Outcome<Opening> {
-        let mut opening = Opening::default();
+        let (user, database, settings, unknown_options, minor) = Default::default();
+        let mut opening = Opening { user, database, dialect: Dialect::Postgres, settings, unknown_options, minor };
         for (name, value) in parameters.iter() {
             match name {
                 "user" => opening.user = value.to_owned(),
@@ -67,6 +72,9 @@ impl Opening {
             opening.settings.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("client_encoding"))
         {
             *encoding = known_encoding(encoding)?;
+        }
+        if let Some((_, name)) = opening.settings.iter().rev().find(|(name, _)| name.eq_ignore_ascii_case(DIALECT)) {
+            opening.dialect = known_dialect(name)?;
         }
         Ok(opening)
     }
@@ -127,6 +135,14 @@ fn known_encoding(name: &str) -> Outcome<String> {
         "utf8" | "unicode" | "sqlascii" => Ok("UTF8".to_owned()),
         _ => refuse(sqlstate::INVALID_PARAMETER, format!("client_encoding {name:?} is not supported, expected UTF8")),
     }
+}
+
+fn known_dialect(name: &str) -> Outcome<Dialect> {
+    let Some(dialect) = Dialect::of_name(name) else {
+        let message = format!("{DIALECT} {name:?} is not known, expected postgres, crate or hazelcast");
+        return refuse(sqlstate::INVALID_PARAMETER, message);
+    };
+    Ok(dialect)
 }
 
 /// Reads `-c name=value --name=value`, in which a backslash stands before spaces that divide nothing.
@@ -196,9 +212,8 @@ fn current(session: &Session, name: &str, default: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use filbert_grid::query::Dialect;
-
     use super::*;
+    use crate::wire::Startup;
 
     #[test]
     fn timeouts_have_units() {
@@ -220,5 +235,18 @@ mod tests {
         for text in ["-c", "-d 5", "x"] {
             assert!(options(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_dialect_is_chosen_when_connecting() {
+        let dialect = |options: &str| {
+            let message = format!("\0\u{3}\0\0user\0ann\0options\0{options}\0\0");
+            let Ok(Startup::Session { parameters, .. }) = Startup::decode(message.as_bytes()) else { panic!() };
+            Opening::read(parameters).map(|opening| opening.dialect).ok()
+        };
+        assert_eq!(dialect(""), Some(Dialect::Postgres));
+        assert_eq!(dialect("-c filbert.dialect=Hazelcast"), Some(Dialect::Hazelcast));
+        assert_eq!(dialect("-c filbert.dialect=crate"), Some(Dialect::Crate));
+        assert_eq!(dialect("-c filbert.dialect=latin"), None);
     }
 }

@@ -67,9 +67,18 @@ fn scans(criterion: &mut Criterion) {
     }
 }
 
+fn documents(criterion: &mut Criterion) {
+    let member = filled(JSON, "");
+    let options = "'keyFormat'='int', 'valueFormat'='json'";
+    member.change(&format!("CREATE MAPPING d EXTERNAL NAME m (__key INT, this JSON) TYPE IMap OPTIONS ({options})"));
+    criterion.bench_function(&format!("JSON_VALUE of {ROWS} documents"), |bench| {
+        bench.iter(|| black_box(member.rows("SELECT sum(JSON_VALUE(this, '$.n' RETURNING INTEGER)) FROM d")));
+    });
+}
+
 criterion_group!(
     name = benches;
     config = Criterion::default().sample_size(10);
-    targets = lookups, scans
+    targets = lookups, scans, documents
 );
 criterion_main!(benches);

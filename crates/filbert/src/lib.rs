@@ -41,7 +41,7 @@ pub use embedded::{
     AsyncMap, EntryEvent, EntryView, Error, EventKind, Events, Filbert, Iter, Lifetime, Listener, ListenerOptions,
     LockOwner, Map, MapStatistics, SqlResult, SqlRows,
 };
-pub use filbert_data::{Blob, FieldType, FromBlob, Json, List, ToBlob, Value};
+pub use filbert_data::{Blob, FieldType, FromBlob, Interval, Json, List, ToBlob, Value};
 pub use filbert_grid::query::{ColumnMeta, Dialect, ExpectedResult, Session, SqlError, SqlErrorCode, Statement};
 pub use filbert_grid::{
     EventJournalConfig, EvictionConfig, EvictionPolicy, GridConfig, InMemoryFormat, MapConfig, MaxSizePolicy,

@@ -17,6 +17,23 @@ pub enum Dialect {
     Postgres,
 }
 
+impl Dialect {
+    /// Its name in settings: `hazelcast`, `crate` or `postgres`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dialect::Hazelcast => "hazelcast",
+            Dialect::Crate => "crate",
+            Dialect::Postgres => "postgres",
+        }
+    }
+
+    /// The dialect of a name, in whatever case.
+    pub fn of_name(name: &str) -> Option<Dialect> {
+        let all = [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres];
+        all.into_iter().find(|dialect| dialect.name().eq_ignore_ascii_case(name))
+    }
+}
+
 /// Where a session stands between `BEGIN` and `COMMIT`.
 ///
 /// Statements take effect one by one, also within a transaction; what there is, is the state that PostgreSQL's protocol reports.

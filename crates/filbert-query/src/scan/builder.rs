@@ -91,6 +91,10 @@ impl ColumnBuilder {
             (ColumnBuilder::Int64(builder), Value::Int64(value)) => builder.append_value(value),
             (ColumnBuilder::Int64(builder), Value::Int32(value)) => builder.append_value(i64::from(value)),
             (ColumnBuilder::Int32(builder), Value::Int32(value)) => builder.append_value(value),
+            // As whole numbers of JSON come.
+            (ColumnBuilder::Int32(builder), Value::Int64(value)) if i32::try_from(value).is_ok() => {
+                builder.append_option(i32::try_from(value).ok());
+            }
             (ColumnBuilder::Text(builder), Value::Text(text)) => builder.append_value(text),
             (ColumnBuilder::Json(builder), Value::Json(text)) => builder.append_value(text),
             (ColumnBuilder::Float64(builder), Value::Float64(value)) => builder.append_value(value),

@@ -75,6 +75,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("error_on_unknown_object_key", "on", Kind::Bool, CONNECTION, "Accepted."),
     setting("escape_string_warning", "on", Kind::Bool, CONNECTION, "Accepted."),
     setting("extra_float_digits", "1", Kind::Int(-15, 3), CONNECTION, "Accepted: floats are written to be read back."),
+    setting("filbert.dialect", "postgres", Kind::Fixed, CONNECTION, "Whose SQL is spoken; chosen when connecting."),
     setting("geqo", "on", Kind::Bool, QUERY, "Accepted."),
     setting("idle_in_transaction_session_timeout", "0", Kind::Time, CONNECTION, "Accepted."),
     setting("in_hot_standby", "off", Kind::Fixed, PRESET, "Whether this is a standby."),
@@ -123,6 +124,7 @@ impl Setting {
     /// What it is where nobody set it.
     pub(crate) fn default_value(&self, session: Option<&Session>, dialect: Dialect) -> String {
         match self.name {
+            "filbert.dialect" => dialect.name().to_owned(),
             "search_path" if dialect == Dialect::Crate => "doc".to_owned(),
             "session_authorization" => session.map_or("filbert", Session::user).to_owned(),
             _ => self.default.to_owned(),

@@ -3,8 +3,7 @@
 use filbert_data::DataError;
 use filbert_grid::GridError;
 use filbert_grid::query::SqlError;
-use filbert_hazelcast::DoorError;
-use filbert_http::HttpDoorError;
+use filbert_hazelcast::ListenError;
 use filbert_postgres::PostgresDoorError;
 use thiserror::Error;
 
@@ -17,11 +16,8 @@ pub enum Error {
     Configuration(#[source] GridError),
     /// Clients cannot be served on the address asked for.
     #[error(transparent)]
-    Listen(#[from] DoorError),
-    /// CrateDB's tools cannot be served on the address asked for.
-    #[error(transparent)]
-    ListenHttp(#[from] HttpDoorError),
-    /// PostgreSQL's drivers cannot be served on the address asked for.
+    Listen(#[from] ListenError),
+    /// PostgreSQL's drivers cannot be served: the address asked for, a certificate or a user's verifier is wrong.
     #[error(transparent)]
     ListenPostgres(#[from] PostgresDoorError),
     /// A thread of the member could not be started.

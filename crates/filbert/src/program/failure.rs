@@ -29,9 +29,7 @@ impl Failure {
         ExitCode::from(match self {
             Failure::Config(_) => 3,
             Failure::Start(filbert::Error::Configuration(_)) => 3,
-            Failure::Start(
-                filbert::Error::Listen(_) | filbert::Error::ListenHttp(_) | filbert::Error::ListenPostgres(_),
-            ) => 4,
+            Failure::Start(filbert::Error::Listen(_) | filbert::Error::ListenPostgres(_)) => 4,
             Failure::Start(_) | Failure::Signals(_) | Failure::Output(_) | Failure::Shell(_) => 1,
         })
     }

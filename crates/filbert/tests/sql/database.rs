@@ -1,4 +1,4 @@
-//! A member as the databases that sqllogictest runs files on: within the process, and over the wire.
+//! A member as the databases that sqllogictest runs files on: within the process, and over Hazelcast's protocol.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::values::{Kind, text_of, with_parameters};
 
 /// What a statement failed with: `code: text`, and below it what would help.
 #[derive(Debug)]
-pub(crate) struct Failed(String);
+pub(crate) struct Failed(pub(crate) String);
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -23,7 +23,7 @@ impl fmt::Display for Failed {
 impl std::error::Error for Failed {}
 
 impl Failed {
-    fn new(code: i32, message: &str, suggestion: Option<&str>) -> Self {
+    pub(crate) fn new(code: impl fmt::Display, message: &str, suggestion: Option<&str>) -> Self {
         let suggestion = suggestion.map(|suggestion| format!("\nsuggestion: {suggestion}")).unwrap_or_default();
         Failed(format!("{code}: {message}{suggestion}"))
     }
@@ -38,6 +38,16 @@ pub(crate) enum Answer {
 /// A member that runs statements, however it is reached.
 pub(crate) trait Database {
     fn answer(&mut self, statement: &str, parameters: &[Value<'static>]) -> Result<Answer, Failed>;
+
+    /// By which files leave records out, with `skipif` and `onlyif`: those that a protocol cannot tell.
+    fn protocol() -> &'static str {
+        ""
+    }
+
+    /// As which kind columns of a kind arrive, where a protocol has fewer.
+    fn told(kind: Kind) -> Kind {
+        kind
+    }
 }
 
 /// The embedded API.
@@ -130,6 +140,10 @@ pub(crate) struct Logic<D>(pub(crate) D);
 impl<D: Database> DB for Logic<D> {
     type Error = Failed;
     type ColumnType = Kind;
+
+    fn engine_name(&self) -> &str {
+        D::protocol()
+    }
 
     fn run(&mut self, statement: &str) -> Result<DBOutput<Kind>, Failed> {
         let (statement, parameters) = with_parameters(statement);

@@ -19,7 +19,7 @@ use sqllogictest::ColumnType;
 
 /// A column's type, as one letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind(char);
+pub(crate) struct Kind(pub(crate) char);
 
 impl Kind {
     /// The letter of a type; `?` in a file stands for any.

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use smallvec::SmallVec;
+
 /// Objects and arrays within each other, at most.
 const DEPTH_MAX: usize = 500;
 
@@ -133,7 +135,7 @@ impl<'t> Scan<'t> {
         self.peek();
         let start = self.at;
         // The brackets that are open.
-        let mut open = Vec::new();
+        let mut open = SmallVec::<[u8; 32]>::new();
         loop {
             match self.peek() {
                 Some(bracket @ (b'{' | b'[')) => {

@@ -15,13 +15,14 @@ use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArg
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::arrow_type;
 
-use super::row::{Function, Texts, collect, collect_texts, constant_text, failed, is_text, text_of, wrong_arguments};
-use crate::types::{scalar_of, value_of};
+use super::row::{Function, Texts, collect_texts, constant_text, failed, is_text, text_of, wrong_arguments};
+use crate::scan::builder::ColumnBuilder;
+use crate::types::value_of;
 pub(crate) use build::push as push_json_value;
 pub(crate) use document::Node;
 pub(crate) use document::push_text as push_json_text;
 use document::{Broken, Kind};
-use path::JsonPath;
+use path::{Found, JsonPath};
 
 /// The functions.
 pub(super) fn functions() -> Vec<ScalarUDF> {
@@ -138,59 +139,73 @@ fn find<'t>(text: &'t str, path: &JsonPath) -> Result<Vec<Node<'t>>, String> {
     path.find(Node::parse(text).map_err(|error| broken(&error))?)
 }
 
+/// What a path that is to find one value finds in a document; `Err` = for the clause `ON ERROR`.
+fn find_one<'t>(text: &'t str, path: &JsonPath) -> Result<Found<'t>, String> {
+    path.find_one(Node::parse(text).map_err(|error| broken(&error))?)
+}
+
 fn json_value(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let field_type = returning(constant_text(args, 2))?;
     let data_type = arrow_type(&field_type);
     let (on_empty, on_error) = (otherwise(args, 3, 5), otherwise(args, 4, 6));
     let (documents, paths) = (Texts::of(args, 0)?, Paths::of(args, 1)?);
-    let default = |otherwise: Otherwise, row: usize, error: &str| match otherwise {
-        Otherwise::Error => Err(failed(error)),
-        Otherwise::Default(at) => match args.args.get(at) {
-            Some(ColumnarValue::Scalar(scalar)) => scalar.cast_to(&data_type),
-            Some(ColumnarValue::Array(rows)) => ScalarValue::try_from_array(rows, row)?.cast_to(&data_type),
-            None => ScalarValue::try_from(&data_type),
-        },
-        _ => ScalarValue::try_from(&data_type),
-    };
-    let one = |row: usize| {
-        let path = paths.get(row)?;
-        let Some(text) = documents.get(row) else { return ScalarValue::try_from(&data_type) };
-        let found = match find(text, &path) {
-            Ok(found) => found,
-            Err(error) => return default(on_error, row, &error),
-        };
-        match found.as_slice() {
-            [] => default(on_empty, row, "JSON_VALUE evaluated to no value"),
-            [node] if node.is_scalar() => match scalar(*node, &field_type, &data_type) {
-                Ok(scalar) => Ok(scalar),
-                Err(error) => default(on_error, row, &error),
+    let default = |otherwise: Otherwise, row: usize, error: &str| {
+        let scalar = match otherwise {
+            Otherwise::Error => return Err(failed(error)),
+            Otherwise::Default(at) => match args.args.get(at) {
+                Some(ColumnarValue::Scalar(scalar)) => scalar.cast_to(&data_type)?,
+                Some(ColumnarValue::Array(rows)) => ScalarValue::try_from_array(rows, row)?.cast_to(&data_type)?,
+                None => return Ok(Value::Null),
             },
-            [_] => default(on_error, row, "Result of JSON_VALUE cannot be array or object"),
-            _ => default(on_error, row, "JSON_VALUE evaluated to multiple values"),
-        }
+            _ => return Ok(Value::Null),
+        };
+        Ok(value_of(&scalar, &field_type))
     };
-    if matches!(field_type, FieldType::Varchar | FieldType::Char | FieldType::Json) {
-        return collect_texts(args, |row| Ok(text_of(&one(row)?).map(str::to_owned)));
+    let constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+    let rows = if constant { 1 } else { args.number_rows };
+    let mut column = ColumnBuilder::new(&field_type);
+    for row in 0..rows {
+        let path = paths.get(row)?;
+        let Some(text) = documents.get(row) else {
+            column.append_null();
+            continue;
+        };
+        let wrong = match find_one(text, &path) {
+            Ok(Found::One(node)) if node.is_scalar() => match column.append(scalar(node, &field_type)) {
+                Ok(()) => continue,
+                Err(error) => (on_error, Cow::Owned(error.to_string())),
+            },
+            Ok(Found::One(_)) => (on_error, Cow::Borrowed("Result of JSON_VALUE cannot be array or object")),
+            Ok(Found::Nothing) => (on_empty, Cow::Borrowed("JSON_VALUE evaluated to no value")),
+            Ok(Found::Many) => (on_error, Cow::Borrowed("JSON_VALUE evaluated to multiple values")),
+            Err(error) => (on_error, Cow::Owned(error)),
+        };
+        let (otherwise, error) = wrong;
+        column.append(default(otherwise, row, &error)?).map_err(|error| failed(error.to_string()))?;
     }
-    collect(args, one)
+    let column = column.finish();
+    match constant {
+        true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&column, 0)?)),
+        false => Ok(ColumnarValue::Array(column)),
+    }
 }
 
-/// A scalar as a value of a type.
-fn scalar(node: Node<'_>, field_type: &FieldType, data_type: &DataType) -> Result<ScalarValue, String> {
-    let value = match node.kind() {
-        Kind::Null => return ScalarValue::try_from(data_type).map_err(|error| error.to_string()),
-        Kind::Boolean => Value::Boolean(node.text() == "true"),
+/// A scalar as a value that a column of a type takes.
+fn scalar<'t>(node: Node<'t>, field_type: &FieldType) -> Value<'t> {
+    match (node.kind(), field_type) {
+        (Kind::Null, _) => Value::Null,
+        (_, FieldType::Json) => Value::Json(node.plain()),
+        (_, FieldType::Varchar | FieldType::Char | FieldType::Object) => Value::Text(node.plain()),
+        (Kind::Boolean, _) => Value::Boolean(node.text() == "true"),
+        (Kind::Number, FieldType::TinyInt | FieldType::SmallInt | FieldType::Integer | FieldType::BigInt) => {
+            match node.text().parse() {
+                Ok(number) => Value::Int64(number),
+                Err(_) => Value::Text(node.plain()),
+            }
+        }
         // What a number says must not depend on how it is kept in between.
         _ => Value::Text(node.plain()),
-    };
-    let value = match (field_type, value) {
-        (FieldType::Object | FieldType::Varchar | FieldType::Char | FieldType::Json, Value::Text(text)) => {
-            Value::Text(text)
-        }
-        (_, value) => value.convert(field_type).map_err(|error| error.to_string())?,
-    };
-    let scalar = scalar_of(&value).map_err(|error| error.message)?;
-    scalar.cast_to(data_type).map_err(|error| error.strip_backtrace())
+    }
 }
 
 fn json_query(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -67,6 +67,14 @@ enum Operand {
     Null,
 }
 
+/// What a path finds, where one value is wanted.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Found<'t> {
+    Nothing,
+    One(Node<'t>),
+    Many,
+}
+
 struct Reader<'t> {
     text: &'t str,
     rest: &'t str,
@@ -325,6 +333,31 @@ impl JsonPath {
             return reader.wrong("the end of the path");
         }
         Ok(JsonPath { steps, strict })
+    }
+
+    /// What the path finds in a document, where one value is wanted.
+    ///
+    /// # Errors
+    /// As those of [`JsonPath::find`].
+    pub(super) fn find_one<'t>(&self, document: Node<'t>) -> Result<Found<'t>, String> {
+        // Most paths name members of objects within each other: then there are no lists of what was found.
+        let mut node = document;
+        for step in &self.steps {
+            match step {
+                Step::Member(name) if !self.strict && node.kind() == Kind::Object => match node.member(name) {
+                    Some(value) => node = value,
+                    None => return Ok(Found::Nothing),
+                },
+                _ => {
+                    return Ok(match self.find(document)?.as_slice() {
+                        [] => Found::Nothing,
+                        [node] => Found::One(*node),
+                        _ => Found::Many,
+                    });
+                }
+            }
+        }
+        Ok(Found::One(node))
     }
 
     /// What the path finds in a document, in its order.

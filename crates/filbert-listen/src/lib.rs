@@ -1,0 +1,139 @@
+//! How a front door listens: on the first free of some ports, and on, whatever becomes of one connection.
+//!
+//! What a connection says, how many there may be and how they end is each door's own.
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tracing::{debug, info, warn};
+
+/// Connections that the system may keep for us until they are accepted: a whole pool of clients that reconnects at once
+/// after a restart.
+const BACKLOG: u32 = 4096;
+
+/// How long accepting pauses when the system has no more descriptors or memory for connections.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// None of the ports could be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}{} for {clients}", more_ports(.tried))]
+pub struct ListenError {
+    /// The first address tried.
+    pub address: SocketAddr,
+    /// How many ports were tried, from that of `address` on.
+    pub tried: u16,
+    /// Whose clients were to be served, as in "PostgreSQL's clients".
+    pub clients: &'static str,
+    /// What the system said to the last one.
+    pub source: io::Error,
+}
+
+fn more_ports(tried: &u16) -> String {
+    if *tried > 1 { format!(" nor on the {} ports after it", tried - 1) } else { String::new() }
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Listens on the first free of `ports` ports, from that of `first` on. Port 0 is any free port, and has no next one.
+    ///
+    /// # Errors
+    ///
+    /// No port is free, or the address is not one of this machine.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime with I/O.
+    pub fn bind(first: SocketAddr, ports: u16, clients: &'static str) -> Result<Listener, ListenError> {
+        let ports = if first.port() == 0 { 1 } else { ports.max(1) };
+        let mut tried = 0;
+        loop {
+            let mut address = first;
+            address.set_port(first.port().saturating_add(tried));
+            tried += 1;
+            match listen(address) {
+                Ok(listener) => {
+                    debug!("listening on {} for {clients}", listener.address);
+                    return Ok(listener);
+                }
+                Err(source) => {
+                    let is_taken = source.kind() == io::ErrorKind::AddrInUse;
+                    if !is_taken || tried >= ports || address.port() == u16::MAX {
+                        return Err(ListenError { address: first, tried, clients, source });
+                    }
+                    info!("port {} is taken, trying the next one", address.port());
+                }
+            }
+        }
+    }
+
+    /// The address that is listened on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The next connection, which sends what is written without delay: doors write whole batches at a time.
+    ///
+    /// Cancel safety: no connection is lost when the future is dropped.
+    pub async fn accept(&self) -> (TcpStream, SocketAddr) {
+        loop {
+            match self.socket.accept().await {
+                Ok((stream, peer)) => match stream.set_nodelay(true) {
+                    Ok(()) => return (stream, peer),
+                    Err(error) => debug!(%peer, "connection broken: {error}"),
+                },
+                Err(error) => {
+                    // Errors of one connection are over with it; a lack of descriptors is not.
+                    warn!("cannot accept a connection: {error}");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<Listener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A member restarted on its port must come up at once, while connections of the last one time out.
+    socket.set_reuseaddr(true)?;
+    // Accepted connections inherit it: clients whose machine is gone are noticed, sooner or later.
+    socket.set_keepalive(true)?;
+    socket.bind(address)?;
+    let socket = socket.listen(BACKLOG)?;
+    Ok(Listener { address: socket.local_addr()?, socket })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    const CLIENTS: &str = "the test's clients";
+
+    #[tokio::test]
+    async fn the_first_free_port_is_taken() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let first = Listener::bind(any, 100, CLIENTS).unwrap();
+        let second = Listener::bind(first.address(), 100, CLIENTS).unwrap();
+        assert!(second.address().port() > first.address().port());
+        let error = Listener::bind(first.address(), 1, CLIENTS).unwrap_err();
+        assert_eq!((error.address, error.tried), (first.address(), 1));
+        assert_eq!(error.to_string(), format!("cannot listen on {} for the test's clients", first.address()));
+        let client = TcpStream::connect(second.address()).await.unwrap();
+        let (_, peer) = second.accept().await;
+        assert_eq!(peer, client.local_addr().unwrap());
+    }
+
+    #[tokio::test]
+    async fn an_address_of_another_machine_is_refused_at_once() {
+        let error = Listener::bind(SocketAddr::from(([192, 0, 2, 1], 7_000)), 100, CLIENTS).unwrap_err();
+        assert_eq!(error.tried, 1);
+        assert_eq!(error.source.kind(), io::ErrorKind::AddrNotAvailable);
+    }
+}
