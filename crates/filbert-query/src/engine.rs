@@ -32,7 +32,7 @@ use crate::error::{of_datafusion, parsing_error};
 use crate::explain;
 use crate::jobs::{JobGuard, Jobs};
 use crate::plan::fairness::fair;
-use crate::plan::planner::{PlannedQuery, bind, check_count, columns_of, plan_query, with_parameters};
+use crate::plan::planner::{PlannedQuery, bind, check_count, columns_after, plan_query, with_parameters};
 use crate::plan::session::Sessions;
 use crate::plan_cache::{PlanCache, PlanCacheStatistics};
 use crate::predicates;
@@ -367,7 +367,7 @@ impl Inner {
         let optimized = state.optimize(&planned.plan).ok();
         if let Some(optimized) = &optimized {
             // Types are what the rules of conversion make of them.
-            planned.columns = columns_of(optimized);
+            planned.columns = columns_after(optimized, &planned.columns);
         }
         let short = optimized.as_ref().and_then(|plan| ShortQuery::of(state, &planned, plan));
         let optimized = optimized.filter(|_| planned.parameters.is_empty());
@@ -546,6 +546,7 @@ fn ready(rows: RecordBatch) -> StatementResult {
         name: field.name().clone(),
         field_type: crate::types::field_type_of(field),
         nullable: field.is_nullable(),
+        pg_type: None,
     };
     let columns = rows.schema().fields().iter().map(of_field).collect();
     StatementResult::Rows(Box::new(ReadyRows::new(columns, rows)))

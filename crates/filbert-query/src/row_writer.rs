@@ -78,7 +78,7 @@ pub(crate) async fn row_writer(
             cells.push((*target, Cell::Given(number)));
             if let (Some(meta), Some(column)) = (columns.get_mut(number), mapping.columns.get(*target)) {
                 let (name, field_type) = (column.name.clone(), column.field_type.clone());
-                *meta = ColumnMeta { name, field_type, nullable: true };
+                *meta = ColumnMeta { name, field_type, nullable: true, pg_type: None };
             }
         } else {
             let Some(value) = constant(expr) else { return Err(not_for_rows()) };
@@ -127,7 +127,7 @@ pub(crate) fn copy_writer(
     let columns = targets.iter().filter_map(|target| mapping.columns.get(*target));
     let meta = |column: &MappingColumn| {
         let (name, field_type) = (column.name.clone(), column.field_type.clone());
-        ColumnMeta { name, field_type, nullable: true }
+        ColumnMeta { name, field_type, nullable: true, pg_type: None }
     };
     let columns = columns.map(meta).collect();
     let cells: Vec<_> = targets.into_iter().enumerate().map(|(at, target)| (target, Cell::Given(at))).collect();
@@ -154,7 +154,7 @@ fn not_for_rows() -> SqlError {
 
 /// A parameter that no column is given.
 fn unused(number: usize) -> ColumnMeta {
-    ColumnMeta { name: format!("${number}"), field_type: FieldType::Varchar, nullable: true }
+    ColumnMeta { name: format!("${number}"), field_type: FieldType::Varchar, nullable: true, pg_type: None }
 }
 
 /// Which columns are given values.

@@ -12,6 +12,7 @@ use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, Ex
 use datafusion::common::{DataFusionError, Result};
 use filbert_grid::query::Session;
 
+use crate::catalogs::oids;
 use crate::jobs::Jobs;
 use crate::tables::Tables;
 
@@ -19,7 +20,7 @@ use crate::tables::Tables;
 pub(crate) struct Server {
     pub(crate) tables: Arc<Tables>,
     pub(crate) jobs: Arc<Jobs>,
-    /// The functions that statements can call, with the letters of their kinds, once they are known.
+    /// The functions that there are, with the letters of their kinds and by name, once they are known.
     functions: OnceLock<Vec<(String, &'static str)>>,
     /// When the engine started.
     pub(crate) started: DateTime<Utc>,
@@ -30,15 +31,27 @@ impl Server {
         Server { tables, jobs, started: Utc::now(), functions: OnceLock::new() }
     }
 
-    /// Notes which functions statements can call.
+    /// Notes which functions there are, in the order of their names.
     pub(crate) fn set_functions(&self, functions: Vec<(String, &'static str)>) {
         // They are the same for ever.
         let _ = self.functions.set(functions);
     }
 
-    /// The functions that statements can call, with the letters of their kinds.
+    /// The functions that there are, with the letters of their kinds, in the order of their names.
     pub(crate) fn function_names(&self) -> &[(String, &'static str)] {
         self.functions.get().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The number of a function.
+    pub(crate) fn function_oid(&self, name: &str) -> Option<i64> {
+        let found = self.function_names().binary_search_by(|(known, _)| known.as_str().cmp(name));
+        found.ok().map(oids::of_function)
+    }
+
+    /// The name of a function's number.
+    pub(crate) fn function_name(&self, oid: i64) -> Option<&str> {
+        let found = self.function_names().get(oids::place_of_function(oid)?);
+        found.map(|(name, _)| name.as_str())
     }
 }
 

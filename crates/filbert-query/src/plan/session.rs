@@ -9,6 +9,7 @@ use filbert_grid::GridError;
 use filbert_grid::query::Dialect;
 
 use crate::asker::Asker;
+use crate::catalogs;
 use crate::config::QueryConfig;
 use crate::dialect::CATALOGS;
 use crate::functions;
@@ -144,12 +145,15 @@ fn catalog_name(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The functions of PostgreSQL's dialect, by name, with the letters that `pg_proc` has for their kinds.
+/// The functions of PostgreSQL's dialect, by name, with the letters that `pg_proc` has for their kinds; and those that only catalogs
+/// refer to.
 fn function_names([_, _, postgres]: &[SessionState; 3]) -> Vec<(String, &'static str)> {
     let scalars = postgres.scalar_functions().keys().map(|name| (name.clone(), "f"));
     let aggregates = postgres.aggregate_functions().keys().map(|name| (name.clone(), "a"));
     let windows = postgres.window_functions().keys().map(|name| (name.clone(), "w"));
-    let mut names: Vec<_> = scalars.chain(aggregates).chain(windows).collect();
+    let internal = catalogs::types::internal_functions().into_iter().map(|name| (name, "f"));
+    let mut names: Vec<_> = scalars.chain(aggregates).chain(windows).chain(internal).collect();
     names.sort_unstable();
+    names.dedup_by(|left, right| left.0 == right.0);
     names
 }
