@@ -42,6 +42,7 @@ use crate::short::{ShortDml, ShortQuery};
 use crate::surroundings::Server;
 use crate::tables::Tables;
 use crate::threads::Threads;
+use crate::words::said;
 
 /// Figures of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,11 +152,12 @@ impl Engine {
 
 impl QueryEngine for Engine {
     fn execute_short(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
+        let in_words = |error| said(error, statement.text, dialect_of(statement.session));
         if !self.inner.jobs.samples() {
-            return self.inner.answer_in_place(statement);
+            return self.inner.answer_in_place(statement).map(|answered| answered.map_err(in_words));
         }
         let started = Utc::now();
-        let answered = self.inner.answer_in_place(statement)?;
+        let answered = self.inner.answer_in_place(statement)?.map_err(in_words);
         let session = statement.session.map(Arc::as_ref);
         self.inner.jobs.answered(statement.text, session, started, answered.as_ref().err());
         Some(answered)
@@ -198,15 +200,22 @@ impl QueryEngine for Engine {
         // What is known needs no other thread.
         let key = plan_key(statement.session, statement.text);
         if let Some(plan) = inner.plans(asker.dialect()).find(&key, inner.version()) {
-            return reply(describe::of_plan(&inner, &asker, &plan, &types));
+            let described = describe::of_plan(&inner, &asker, &plan, &types);
+            return reply(described.map_err(|error| said(error, statement.text, asker.dialect())));
         }
-        self.inner.threads.spawn(async move { reply(describe::describe(&inner, &text, &asker, &types).await) });
+        self.inner.threads.spawn(async move {
+            let described = describe::describe(&inner, &text, &asker, &types).await;
+            reply(described.map_err(|error| said(error, &text, asker.dialect())));
+        });
     }
 
     fn row_writer(&self, statement: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {
         let (inner, text) = (self.inner.clone(), statement.text.to_owned());
         let asker = Asker::new(statement.session);
-        self.inner.threads.spawn(async move { reply(row_writer::row_writer(&inner, &text, &asker, mode).await) });
+        self.inner.threads.spawn(async move {
+            let writer = row_writer::row_writer(&inner, &text, &asker, mode).await;
+            reply(writer.map_err(|error| said(error, &text, asker.dialect())));
+        });
     }
 
     fn mapping_ddl(&self, map: &str) -> Option<String> {
@@ -388,6 +397,11 @@ struct Task {
 
 impl Task {
     async fn run(mut self) -> Result<StatementResult, SqlError> {
+        let answered = self.answer().await;
+        answered.map_err(|error| said(error, &self.text, self.asker.dialect()))
+    }
+
+    async fn answer(&mut self) -> Result<StatementResult, SqlError> {
         let plan = self.inner.plan(&self.text, &self.asker).await?;
         let given = plan.given(self.asker.dialect(), &self.parameters)?.len();
         self.parameters.truncate(given);
@@ -460,6 +474,7 @@ impl Task {
             self.limits.clone(),
             self.inner.threads.clone(),
             self.job.clone(),
+            self.asker.dialect(),
         );
         Ok(StatementResult::Rows(Box::new(rows)))
     }

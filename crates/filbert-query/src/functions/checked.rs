@@ -27,7 +27,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use filbert_data::FieldType;
-use filbert_grid::query::Dialect;
+use filbert_grid::query::{Dialect, SqlSubject};
 
 use super::row::{Function, failed, is_integer, is_text, wrong_arguments};
 use super::text::JSON_AS_TEXT;
@@ -214,7 +214,8 @@ fn compute(args: &ScalarFunctionArgs, operator: Operator) -> Result<ColumnarValu
         Operator::Minus => datafusion::physical_expr_common::datum::apply(left, right, |l, r| sub(l, r)),
         _ => datafusion::physical_expr_common::datum::apply(left, right, |l, r| mul(l, r)),
     };
-    computed.map_err(|_| carried(data_error(overflow(left, right, operator)).with_sqlstate("22003")))
+    let out_of_range = SqlSubject::OutOfRange { field_type: FieldType::BigInt };
+    computed.map_err(|_| carried(data_error(overflow(left, right, operator)).with_sqlstate("22003").about(out_of_range)))
 }
 
 /// The message for the first row that overflows.
