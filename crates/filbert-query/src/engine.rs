@@ -283,7 +283,8 @@ impl Inner {
                 if statement.expected == other {
                     return None;
                 }
-                short.run_in_place(parameters)
+                let occasion = self.sessions.occasion(dialect_of(statement.session), statement.session);
+                short.run_in_place(parameters, &occasion)
             }
             Plan::Session { command, .. } => Some(self.run_session(command, statement.session, parameters, None)),
             _ => None,
@@ -480,13 +481,7 @@ impl Task {
     }
 
     async fn change(&self, parsed: &Parsed) -> Result<StatementResult, SqlError> {
-        let inner = &*self.inner;
-        let dml = Dml {
-            grid: inner.tables.grid()?,
-            tables: &inner.tables,
-            sessions: &inner.sessions,
-            dialect: self.asker.dialect(),
-        };
+        let dml = Dml::begins(&self.inner, &self.asker)?;
         let changed = match parsed {
             Parsed::Insert(insert) => dml.insert(insert, &self.parameters).await,
             Parsed::Update(update) => dml.update(update, &self.parameters).await,
@@ -549,7 +544,7 @@ fn retyped(columns: &Arc<[ColumnMeta]>, schema: &Schema) -> Arc<[ColumnMeta]> {
     let field = |(column, field): (&ColumnMeta, &Arc<Field>)| {
         let found = crate::types::field_type_of(field);
         // What metadata told is not lost for a type that is the same in Arrow.
-        let same = filbert_grid::query::arrow_type(&column.field_type) == *field.data_type();
+        let same = filbert_grid::query::arrow_type(&column.field_type) == *field.data_type() || field.data_type().is_null();
         ColumnMeta { field_type: if same { column.field_type.clone() } else { found }, ..column.clone() }
     };
     columns.iter().zip(schema.fields()).map(field).collect()

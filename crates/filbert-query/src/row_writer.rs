@@ -26,6 +26,7 @@ use crate::dml::rows::RowMaker;
 use crate::dml::targets::{fit_targets, target_columns};
 use crate::engine::{Inner, Plan};
 use crate::error::data_error;
+use crate::surroundings::Occasion;
 
 /// Where a column's value comes from.
 enum Cell {
@@ -95,6 +96,7 @@ pub(crate) async fn row_writer(
         inserter,
         cells,
         columns: columns.into(),
+        occasion: engine.sessions.occasion(asker.dialect(), asker.session()),
         mode,
         kept,
         written: 0,
@@ -137,6 +139,7 @@ pub(crate) fn copy_writer(
         inserter,
         cells,
         columns,
+        occasion: engine.sessions.occasion(asker.dialect(), asker.session()),
         mode,
         kept: Kept::Entries(Vec::new()),
         written: 0,
@@ -169,6 +172,8 @@ struct Writer {
     /// Which columns of a row are given values.
     given: Vec<bool>,
     columns: Arc<[ColumnMeta]>,
+    /// Who asks, and when.
+    occasion: Occasion,
     mode: WriteMode,
     /// What [`WriteMode::All`] keeps.
     kept: Kept,
@@ -239,7 +244,7 @@ impl Writer {
                 *place = value;
             }
         }
-        maker.complete(row, &self.given)
+        maker.complete(row, &self.given, &self.occasion)
     }
 
     fn keep(&mut self, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<u64, SqlError> {
@@ -253,7 +258,7 @@ impl Writer {
     /// Writes a row; waits for a key that is locked.
     fn put(&mut self, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<u64, SqlError> {
         loop {
-            if let Some(written) = self.inserter.write(row, parameters, &mut self.scratch)? {
+            if let Some(written) = self.inserter.write(row, parameters, &self.occasion, &mut self.scratch)? {
                 self.written += written.count();
                 return Ok(written.count());
             }

@@ -100,6 +100,40 @@ impl Surroundings {
     }
 }
 
+/// One run of a statement, for expressions that were planned for many: who asks, and when.
+#[derive(Debug)]
+pub(crate) struct Occasion {
+    surroundings: Surroundings,
+    /// The settings that the expressions were planned with.
+    planned: Arc<ConfigOptions>,
+    /// The same with the surroundings, once they are asked for.
+    options: OnceLock<Arc<ConfigOptions>>,
+}
+
+impl Occasion {
+    pub(crate) fn new(surroundings: Surroundings, planned: Arc<ConfigOptions>) -> Occasion {
+        Occasion { surroundings, planned, options: OnceLock::new() }
+    }
+
+    pub(crate) fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
+    }
+
+    /// When the statement began.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.surroundings.now()
+    }
+
+    /// What functions see.
+    pub(crate) fn options(&self) -> &Arc<ConfigOptions> {
+        self.options.get_or_init(|| {
+            let mut options = (*self.planned).clone();
+            options.extensions.insert(self.surroundings.clone());
+            Arc::new(options)
+        })
+    }
+}
+
 impl ConfigExtension for Surroundings {
     const PREFIX: &'static str = "surroundings";
 }

@@ -12,7 +12,7 @@ use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::sqlparser::ast::{
     ObjectName, Query, Statement as SqlStatement, TableAlias, TableFactor, VisitMut, VisitorMut,
 };
-use filbert_data::Value;
+use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnMeta, Dialect, SqlError};
 
 use crate::error::{data_error, of_datafusion, parsing_error};
@@ -44,8 +44,13 @@ pub(crate) async fn plan_query(
     let pg_types = pg_types_of(&plan);
     let plan = names_of_functions(state, plan, &pg_types).map_err(|error| of_datafusion(&error))?;
     let mut columns = columns_of(&plan);
-    for (column, pg_type) in Arc::make_mut(&mut columns).iter_mut().zip(pg_types) {
+    let fields = plan.schema().fields().iter().zip(pg_types);
+    for (column, (field, pg_type)) in Arc::make_mut(&mut columns).iter_mut().zip(fields) {
         column.pg_type = pg_type.filter(|pg_type| *pg_type != REGPROC);
+        // As PostgreSQL has it, a NULL of which nothing else is known is a text.
+        if dialect != Dialect::Hazelcast && field.data_type().is_null() {
+            column.field_type = FieldType::Varchar;
+        }
     }
     let parameters = parameter_types(&plan)?;
     Ok(PlannedQuery { plan, columns, parameters })
@@ -80,8 +85,12 @@ pub(crate) fn columns_of(plan: &LogicalPlan) -> Arc<[ColumnMeta]> {
 /// The columns of the same plan after it was optimized; which of PostgreSQL's types they are told as is known before that only.
 pub(crate) fn columns_after(plan: &LogicalPlan, before: &[ColumnMeta]) -> Arc<[ColumnMeta]> {
     let mut columns = columns_of(plan);
-    for (column, before) in Arc::make_mut(&mut columns).iter_mut().zip(before) {
+    let fields = plan.schema().fields().iter().zip(before);
+    for (column, (field, before)) in Arc::make_mut(&mut columns).iter_mut().zip(fields) {
         column.pg_type = before.pg_type;
+        if field.data_type().is_null() {
+            column.field_type = before.field_type.clone();
+        }
     }
     columns
 }

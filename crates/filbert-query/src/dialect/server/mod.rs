@@ -12,6 +12,7 @@
 //! | columns without a name | the names that PostgreSQL and CrateDB give them |
 
 mod factors;
+mod kinds;
 mod names;
 mod operators;
 mod subqueries;
@@ -63,6 +64,7 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         names::name(&mut select.projection, self.of, self.depth <= 1);
+        kinds::prune(select);
         ControlFlow::Continue(())
     }
 
