@@ -544,7 +544,8 @@ fn retyped(columns: &Arc<[ColumnMeta]>, schema: &Schema) -> Arc<[ColumnMeta]> {
     let field = |(column, field): (&ColumnMeta, &Arc<Field>)| {
         let found = crate::types::field_type_of(field);
         // What metadata told is not lost for a type that is the same in Arrow.
-        let same = filbert_grid::query::arrow_type(&column.field_type) == *field.data_type() || field.data_type().is_null();
+        let same =
+            filbert_grid::query::arrow_type(&column.field_type) == *field.data_type() || field.data_type().is_null();
         ColumnMeta { field_type: if same { column.field_type.clone() } else { found }, ..column.clone() }
     };
     columns.iter().zip(schema.fields()).map(field).collect()

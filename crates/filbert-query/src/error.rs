@@ -61,6 +61,7 @@ fn subject_of(root: &DataFusionError) -> Option<SqlSubject> {
             SchemaError::AmbiguousReference { field } => Some(SqlSubject::AmbiguousColumn { name: field.name.clone() }),
             _ => None,
         },
+        DataFusionError::Plan(text) if text.contains(NO_SUCH_SIGNATURE) => wrong_arguments(text),
         DataFusionError::Plan(text) => {
             let rest = text.strip_prefix("Invalid function '")?;
             let (name, rest) = rest.split_once('\'')?;
@@ -73,6 +74,17 @@ fn subject_of(root: &DataFusionError) -> Option<SqlSubject> {
         },
         _ => None,
     }
+}
+
+/// DataFusion's words for a function that does not take its arguments: `name(type, type)` in quotes follows.
+const NO_SUCH_SIGNATURE: &str = "No function matches the given name and argument types '";
+
+fn wrong_arguments(text: &str) -> Option<SqlSubject> {
+    let (_, rest) = text.split_once(NO_SUCH_SIGNATURE)?;
+    let (name, rest) = rest.split_once('(')?;
+    let (types, _) = rest.split_once(")'")?;
+    let arguments = types.split(", ").filter(|name| !name.is_empty()).map(arrow_name).collect();
+    Some(SqlSubject::Function { name: name.to_owned(), arguments, nearest: None })
 }
 
 fn missing_column(field: &Column, valid_fields: &[Column]) -> SqlSubject {
@@ -115,6 +127,7 @@ fn arrow_name(name: &str) -> Option<FieldType> {
         "Float32" => FieldType::Real,
         "Float64" => FieldType::Double,
         "Date32" => FieldType::Date,
+        "Utf8" | "LargeUtf8" | "Utf8View" => FieldType::Varchar,
         _ => return None,
     })
 }
@@ -144,7 +157,7 @@ fn of_root(root: &DataFusionError) -> SqlError {
             SchemaError::AmbiguousReference { .. } => "42702",
             _ => "42601",
         }),
-        DataFusionError::Plan(text) if text.starts_with("Invalid function") => {
+        DataFusionError::Plan(text) if text.starts_with("Invalid function") || text.contains(NO_SUCH_SIGNATURE) => {
             parsing_error(message).with_sqlstate("42883")
         }
         DataFusionError::Plan(_) | DataFusionError::NotImplemented(_) => parsing_error(message),

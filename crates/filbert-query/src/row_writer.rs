@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{Blob, FieldType, Value};
-use filbert_grid::query::{ColumnMeta, RowWriter, SqlError, SqlErrorCode, WriteMode};
+use filbert_grid::query::{ColumnMeta, Dialect, RowWriter, SqlError, SqlErrorCode, WriteMode};
 use filbert_grid::{Caller, Change, ErrorKind, Map, Millis};
 
 use crate::asker::Asker;
@@ -27,6 +27,7 @@ use crate::dml::targets::{fit_targets, target_columns};
 use crate::engine::{Inner, Plan};
 use crate::error::data_error;
 use crate::surroundings::Occasion;
+use crate::words::said;
 
 /// Where a column's value comes from.
 enum Cell {
@@ -97,6 +98,7 @@ pub(crate) async fn row_writer(
         cells,
         columns: columns.into(),
         occasion: engine.sessions.occasion(asker.dialect(), asker.session()),
+        dialect: asker.dialect(),
         mode,
         kept,
         written: 0,
@@ -140,6 +142,7 @@ pub(crate) fn copy_writer(
         cells,
         columns,
         occasion: engine.sessions.occasion(asker.dialect(), asker.session()),
+        dialect: asker.dialect(),
         mode,
         kept: Kept::Entries(Vec::new()),
         written: 0,
@@ -174,6 +177,8 @@ struct Writer {
     columns: Arc<[ColumnMeta]>,
     /// Who asks, and when.
     occasion: Occasion,
+    /// Whose words errors are in.
+    dialect: Dialect,
     mode: WriteMode,
     /// What [`WriteMode::All`] keeps.
     kept: Kept,
@@ -202,7 +207,7 @@ impl RowWriter for Writer {
                 WriteMode::All => self.keep(&row, given),
                 WriteMode::Each => self.put(&row, given),
             });
-            on_row(outcome);
+            on_row(outcome.map_err(|error| said(error, "", self.dialect)));
         }
     }
 

@@ -143,7 +143,8 @@ impl Tables {
         }
         if let Some(schema) = other.filter(|schema| !self.catalog.has_schema(schema)) {
             let text = format!("schema {schema:?} is not there, expected {SCHEMA:?}");
-            return Err(SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("3F000"));
+            let error = SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("3F000");
+            return Err(error.about(SqlSubject::Schema { name: schema.to_owned(), relation: name.clone() }));
         }
         Err(self.not_found(name))
     }

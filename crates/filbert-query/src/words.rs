@@ -16,12 +16,18 @@ pub(crate) fn said(error: SqlError, text: &str, dialect: Dialect) -> SqlError {
     let is_postgres = dialect == Dialect::Postgres;
     let message = if is_postgres { in_postgresql(subject) } else { in_cratedb(subject) };
     let position = error.position.or_else(|| match subject.as_ref() {
-        SqlSubject::Relation { name, .. } => place_of_relation(text, name, dialect),
+        SqlSubject::Relation { name, .. } | SqlSubject::Schema { relation: name, .. } => {
+            place_of_relation(text, name, dialect)
+        }
         _ => None,
     });
     let suggestion = error.suggestion.clone().or_else(|| hint(subject));
-    // What a column is said to be of is missing, not the column.
-    let sqlstate = if matches!(subject.as_ref(), SqlSubject::UnreadRelation { .. }) { Some("42P01") } else { error.sqlstate };
+    let sqlstate = match subject.as_ref() {
+        // What a column is said to be of is missing, not the column.
+        SqlSubject::UnreadRelation { .. } => Some("42P01"),
+        SqlSubject::Schema { .. } if is_postgres => Some("42P01"),
+        _ => error.sqlstate,
+    };
     SqlError { message, position, suggestion, sqlstate, subject: None, ..error }
 }
 
@@ -37,7 +43,9 @@ fn type_names(arguments: &[FieldType], name: fn(&FieldType) -> String) -> String
 
 fn in_postgresql(subject: &SqlSubject) -> String {
     match subject {
-        SqlSubject::Relation { name, .. } => format!("relation \"{name}\" does not exist"),
+        SqlSubject::Relation { name, .. } | SqlSubject::Schema { relation: name, .. } => {
+            format!("relation \"{name}\" does not exist")
+        }
         SqlSubject::UsedName { name } => format!("relation \"{name}\" already exists"),
         SqlSubject::Column { relation: None, name, .. } => format!("column \"{name}\" does not exist"),
         SqlSubject::Column { relation: Some(relation), name, .. } => format!("column {relation}.{name} does not exist"),
@@ -57,6 +65,7 @@ fn in_postgresql(subject: &SqlSubject) -> String {
 fn in_cratedb(subject: &SqlSubject) -> String {
     match subject {
         SqlSubject::Relation { name, .. } | SqlSubject::UnreadRelation { name } => format!("Relation '{name}' unknown"),
+        SqlSubject::Schema { name, .. } => format!("Schema '{name}' unknown"),
         SqlSubject::UsedName { name } => format!("Relation '{name}' already exists."),
         SqlSubject::Column { relation: None, name, .. } => format!("Column {name} unknown"),
         SqlSubject::Column { relation: Some(relation), name, .. } => format!("Column {relation}.{name} unknown"),
@@ -82,7 +91,8 @@ fn hint(subject: &SqlSubject) -> Option<String> {
             format!("Perhaps you meant to reference the column \"{nearest}\".")
         }
         SqlSubject::Function { arguments: Some(_), .. } => {
-            "No function matches the given name and argument types. You might need to add explicit type casts.".to_owned()
+            "No function matches the given name and argument types. You might need to add explicit type casts."
+                .to_owned()
         }
         SqlSubject::Function { nearest: Some(nearest), .. } => {
             format!("Perhaps you meant to call the function \"{nearest}\".")

@@ -82,7 +82,10 @@ fn drivers_learn_of_keys_indexes_and_types() {
     let asyncpg = of("asyncpg: types by their numbers", "t");
     assert_eq!(asyncpg.len(), 2, "{asyncpg:?}");
     let postgrex = of("Postgrex: the types", "t");
-    assert!(postgrex.iter().any(|row| row.starts_with("23|int4|int4send|int4recv|int4out|int4in|0|0|")), "{postgrex:?}");
+    assert!(
+        postgrex.iter().any(|row| row.starts_with("23|int4|int4send|int4recv|int4out|int4in|0|0|")),
+        "{postgrex:?}"
+    );
 }
 
 #[test]
@@ -107,7 +110,10 @@ fn columns_of_catalogs_are_of_their_own_types() {
         member.rows("SELECT typinput, typreceive::text, typsend::oid > 0, typmodin FROM pg_type WHERE oid = 1007"),
         ["array_in|array_recv|true|-"]
     );
-    assert_eq!(member.rows("SELECT count(*) FROM pg_type t JOIN pg_proc p ON p.oid = t.typinput WHERE proname = 'int4in'"), ["1"]);
+    assert_eq!(
+        member.rows("SELECT count(*) FROM pg_type t JOIN pg_proc p ON p.oid = t.typinput WHERE proname = 'int4in'"),
+        ["1"]
+    );
 }
 
 #[test]
@@ -120,7 +126,8 @@ fn fields_of_rows_are_looked_into() {
     ] {
         assert_eq!(member.rows(text).join(";"), expected, "{text}");
     }
-    let columns = member.describe("SELECT (information_schema._pg_expandarray(ARRAY[7])).n").unwrap().columns.clone().unwrap();
+    let columns =
+        member.describe("SELECT (information_schema._pg_expandarray(ARRAY[7])).n").unwrap().columns.clone().unwrap();
     assert_eq!(columns[0].name, "n");
 }
 

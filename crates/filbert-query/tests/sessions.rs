@@ -186,10 +186,11 @@ fn errors_are_in_the_words_of_the_dialect() {
         ("SELECT 9223372036854775807 + 1", "bigint out of range", "", None),
         (
             "SELECT quote_ident(1, 2)",
-            "function quote_ident(integer, integer) does not exist",
+            "function quote_ident(bigint, bigint) does not exist",
             "No function matches the given name and argument types. You might need to add explicit type casts.",
             None,
         ),
+        ("INSERT INTO people (id) VALUES ('x')", "invalid input syntax for type integer: \"x\"", "", None),
         ("CREATE TABLE people (id INT)", "relation \"people\" already exists", "", None),
     ] {
         assert_eq!(said(&member, text), (message.to_owned(), hint.to_owned(), position), "{text}");
@@ -237,7 +238,10 @@ fn statements_that_change_rows_know_who_asks_and_when() {
     }
     // One statement is one moment.
     assert_eq!(member.rows("SELECT count(*) FROM t WHERE a <> b"), ["0"]);
-    assert_eq!(member.rows("INSERT INTO t (id, b) VALUES (5, now()) RETURNING a = b, a = now(), by, current_user"), ["true|true|somebody|somebody"]);
+    assert_eq!(
+        member.rows("INSERT INTO t (id, b) VALUES (5, now()) RETURNING a = b, a = now(), by, current_user"),
+        ["true|true|somebody|somebody"]
+    );
     member.change("INSERT INTO t (id) VALUES (6), (7)");
     assert_eq!(member.rows("SELECT count(DISTINCT a) FROM t WHERE id IN (6, 7)"), ["1"]);
     let other = std::sync::Arc::new(filbert_grid::query::Session::new(Dialect::Postgres, "ann"));
@@ -256,7 +260,10 @@ fn functions_are_listed() {
     check(
         &member,
         &[
-            ("SELECT routine_schema, routine_type FROM information_schema.routines WHERE routine_name = 'upper'", "pg_catalog|FUNCTION"),
+            (
+                "SELECT routine_schema, routine_type FROM information_schema.routines WHERE routine_name = 'upper'",
+                "pg_catalog|FUNCTION",
+            ),
             ("SELECT prokind FROM pg_proc WHERE proname IN ('upper', 'array_agg') ORDER BY proname", "a;f"),
             (
                 "SELECT count(*) FROM information_schema.routines r JOIN pg_proc p ON r.specific_name = p.proname || '_' || p.oid WHERE r.routine_name = 'upper'",

@@ -36,6 +36,13 @@ pub enum SqlSubject {
         /// What there is of a similar name.
         nearest: Option<String>,
     },
+    /// A schema that is not there.
+    Schema {
+        /// What it was called.
+        name: String,
+        /// The relation that was to be in it, with the schema before it.
+        relation: String,
+    },
     /// A table, mapping or view that is there already.
     UsedName {
         /// What it is called.
@@ -111,7 +118,15 @@ impl SqlError {
             SqlErrorCode::Timeout => ErrorKind::Timeout,
             _ => ErrorKind::Query,
         };
-        SqlError { code, kind, sqlstate: None, message: message.into(), position: None, suggestion: None, subject: None }
+        SqlError {
+            code,
+            kind,
+            sqlstate: None,
+            message: message.into(),
+            position: None,
+            suggestion: None,
+            subject: None,
+        }
     }
 
     /// The same with a SQLSTATE.

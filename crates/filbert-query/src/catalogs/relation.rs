@@ -179,7 +179,17 @@ impl Column {
         let field = crate::types::field(self.name, &self.field_type, true);
         let is_own = matches!(
             self.type_name,
-            "oid" | "xid" | "name" | "char" | "regproc" | "int2vector" | "oidvector" | "_oid" | "_int2" | "_name" | "_char"
+            "oid"
+                | "xid"
+                | "name"
+                | "char"
+                | "regproc"
+                | "int2vector"
+                | "oidvector"
+                | "_oid"
+                | "_int2"
+                | "_name"
+                | "_char"
         );
         match u32::try_from(self.type_oid()) {
             Ok(oid) if is_own => crate::types::with_pg_type(field, oid),

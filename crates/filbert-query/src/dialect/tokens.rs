@@ -184,7 +184,9 @@ pub(crate) fn place_of_relation(text: &str, name: &str, of: Dialect) -> Option<u
         };
         in_list = match keyword {
             Keyword::FROM | Keyword::USING => true,
-            Keyword::SELECT | Keyword::WHERE | Keyword::GROUP | Keyword::ORDER | Keyword::SET | Keyword::RETURNING => false,
+            Keyword::SELECT | Keyword::WHERE | Keyword::GROUP | Keyword::ORDER | Keyword::SET | Keyword::RETURNING => {
+                false
+            }
             _ => in_list,
         };
     }

@@ -43,7 +43,12 @@ impl Returning {
         let (mut columns, mut values) = (Vec::new(), Vec::new());
         let mut tell = |name: &str, expr: &Expr| -> Result<(), SqlError> {
             let value = scope.value(state, expr)?;
-            columns.push(ColumnMeta { name: name.to_owned(), field_type: value.output(), nullable: true, pg_type: None });
+            columns.push(ColumnMeta {
+                name: name.to_owned(),
+                field_type: value.output(),
+                nullable: true,
+                pg_type: None,
+            });
             values.push(value);
             Ok(())
         };

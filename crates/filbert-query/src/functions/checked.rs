@@ -215,7 +215,8 @@ fn compute(args: &ScalarFunctionArgs, operator: Operator) -> Result<ColumnarValu
         _ => datafusion::physical_expr_common::datum::apply(left, right, |l, r| mul(l, r)),
     };
     let out_of_range = SqlSubject::OutOfRange { field_type: FieldType::BigInt };
-    computed.map_err(|_| carried(data_error(overflow(left, right, operator)).with_sqlstate("22003").about(out_of_range)))
+    computed
+        .map_err(|_| carried(data_error(overflow(left, right, operator)).with_sqlstate("22003").about(out_of_range)))
 }
 
 /// The message for the first row that overflows.

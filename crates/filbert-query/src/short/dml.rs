@@ -125,7 +125,9 @@ impl ShortDml {
 
     fn run(&self, parameters: &[Value<'_>], occasion: &Occasion, tell: &mut Tell<'_>) -> Done {
         match &self.what {
-            What::Write { inserter, targets, rows } => write_rows(inserter, (targets, rows), parameters, occasion, tell),
+            What::Write { inserter, targets, rows } => {
+                write_rows(inserter, (targets, rows), parameters, occasion, tell)
+            }
             What::Delete(keyed) => keyed.delete(parameters, self.returning.is_some(), tell),
             What::Update { keyed, sets } => keyed.update(sets, parameters, occasion, tell),
         }

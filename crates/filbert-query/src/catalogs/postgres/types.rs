@@ -102,6 +102,7 @@ fn functions(scene: &Scene<'_>, rows: &mut Rows<'_>) {
             oid: super::super::oids::of_function(at),
             proname: name,
             prokind: *kind,
+            proargtypes: Vec::<i64>::new(),
             prosrc: name,
             proisagg: *kind == "a",
             proiswindow: *kind == "w",

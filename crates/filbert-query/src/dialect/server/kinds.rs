@@ -11,9 +11,10 @@ const ABSENT: [&str; 5] = ["c", "d", "e", "m", "r"];
 
 /// Takes recursive queries about such kinds out of the `CASE`s of a SELECT list.
 pub(super) fn prune(select: &mut Select) {
-    let factors = select.from.iter().flat_map(|from| {
-        std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation))
-    });
+    let factors = select
+        .from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
     let types: Vec<String> = factors.filter_map(name_of_types).collect();
     if types.is_empty() {
         return;
@@ -60,9 +61,7 @@ fn asks_for_absent(condition: &Expr, types: &[String]) -> bool {
         return false;
     };
     match column.as_slice() {
-        [table, column] => {
-            types.contains(&table.value) && column.value == "typtype" && ABSENT.contains(&kind.as_str())
-        }
+        [table, column] => types.contains(&table.value) && column.value == "typtype" && ABSENT.contains(&kind.as_str()),
         _ => false,
     }
 }

@@ -9,14 +9,13 @@ use crate::catalogs::{self, Scene, quote_ident, types};
 use crate::error::carried;
 
 /// The name of a number, or of a name as it is found.
-pub(super) static REG_NAME: Native =
-    now("reg_name", &[Take::Text, Take::Any], text, |call| {
-        let oid = match call.int(1) {
-            Some(oid) => oid,
-            None => oid_of(call, call.text(0), call.text(1))?,
-        };
-        Ok(of_text(name_of(call, call.text(0), oid)))
-    });
+pub(super) static REG_NAME: Native = now("reg_name", &[Take::Text, Take::Any], text, |call| {
+    let oid = match call.int(1) {
+        Some(oid) => oid,
+        None => oid_of(call, call.text(0), call.text(1))?,
+    };
+    Ok(of_text(name_of(call, call.text(0), oid)))
+});
 
 pub(super) const FUNCTIONS: &[Native] = &[
     // A number for a text, a text for a number.
