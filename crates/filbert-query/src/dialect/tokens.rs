@@ -177,11 +177,17 @@ pub(crate) fn place_of_relation(text: &str, name: &str, of: Dialect) -> Option<u
             return u32::try_from(before.chars().count() + 1).ok();
         }
         let keyword = if word.quote_style.is_none() { word.keyword } else { Keyword::NoKeyword };
-        follows = match keyword {
-            Keyword::FROM | Keyword::JOIN | Keyword::USING | Keyword::ONLY | Keyword::TABLE => true,
-            Keyword::INTO | Keyword::UPDATE | Keyword::COPY => true,
-            _ => false,
-        };
+        follows = matches!(
+            keyword,
+            Keyword::FROM
+                | Keyword::JOIN
+                | Keyword::USING
+                | Keyword::ONLY
+                | Keyword::TABLE
+                | Keyword::INTO
+                | Keyword::UPDATE
+                | Keyword::COPY
+        );
         in_list = match keyword {
             Keyword::FROM | Keyword::USING => true,
             Keyword::SELECT | Keyword::WHERE | Keyword::GROUP | Keyword::ORDER | Keyword::SET | Keyword::RETURNING => {

@@ -107,10 +107,8 @@ fn pg_types_of(plan: &LogicalPlan) -> Vec<Option<u32>> {
             _ => break &[],
         };
     };
-    let is_cast = |at: usize| match items.get(at).map(unaliased) {
-        Some(LogicalExpr::Cast(_) | LogicalExpr::TryCast(_)) => true,
-        _ => false,
-    };
+    let is_cast =
+        |at: usize| matches!(items.get(at).map(unaliased), Some(LogicalExpr::Cast(_) | LogicalExpr::TryCast(_)));
     let fields = plan.schema().fields().iter().enumerate();
     fields.map(|(at, field)| if is_cast(at) { None } else { pg_type_of(field) }).collect()
 }
