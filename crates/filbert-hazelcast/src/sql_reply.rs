@@ -145,7 +145,8 @@ mod tests {
     }
 
     fn rows() -> (Rows, Page) {
-        let column = |name: &str, field_type| ColumnMeta { name: name.to_owned(), field_type, nullable: true };
+        let column =
+            |name: &str, field_type| ColumnMeta { name: name.to_owned(), field_type, nullable: true, pg_type: None };
         let columns = [column("id", FieldType::BigInt), column("name", FieldType::Varchar)];
         let schema = Schema::new(vec![
             ArrowField::new("id", DataType::Int64, true),

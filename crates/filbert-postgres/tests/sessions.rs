@@ -57,6 +57,10 @@ async fn every_type_is_shown_as_text_and_as_binary() {
     assert_eq!(row.get::<_, &str>("varchar"), "ü");
     assert_eq!(row.get::<_, Vec<u8>>("binary"), [0, 255]);
     assert_eq!(row.get::<_, Vec<Option<i32>>>("array"), [Some(1), None, Some(3)]);
+    assert_eq!(
+        (row.get::<_, u32>("oid"), row.get::<_, &str>("name"), row.get::<_, i8>("char")),
+        (1259, "pg_class", 114)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, Schema};
 use datafusion::arrow::compute::cast;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use filbert_data::FieldType;
-use filbert_grid::query::{ColumnMeta, Cursor, Page, PageReply, SqlError, SqlErrorCode, arrow_type};
+use filbert_grid::query::{ColumnMeta, Cursor, Dialect, Page, PageReply, SqlError, SqlErrorCode, arrow_type};
 use futures::StreamExt;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::error::of_datafusion;
 use crate::jobs::JobGuard;
 use crate::threads::Threads;
+use crate::words::said;
 
 /// What ends a statement early.
 #[derive(Clone, Debug)]
@@ -159,6 +160,8 @@ pub(crate) struct RunningRows {
     limits: Limits,
     threads: Threads,
     job: Arc<JobGuard>,
+    /// Whose words errors are in.
+    dialect: Dialect,
 }
 
 impl RunningRows {
@@ -169,8 +172,9 @@ impl RunningRows {
         limits: Limits,
         threads: Threads,
         job: Arc<JobGuard>,
+        dialect: Dialect,
     ) -> Self {
-        RunningRows { columns, stream, ready: None, ended: false, infinite, limits, threads, job }
+        RunningRows { columns, stream, ready: None, ended: false, infinite, limits, threads, job, dialect }
     }
 
     /// Rows of what is ready; `None` if there are none and more may come.
@@ -194,7 +198,7 @@ impl RunningRows {
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
                     self.ended = true;
-                    let error = of_datafusion(&error);
+                    let error = said(of_datafusion(&error), "", self.dialect);
                     self.job.fail(&error);
                     return Err(error);
                 }

@@ -14,14 +14,14 @@ use crate::dml::literals::parameter;
 use crate::dml::returning::Returning;
 use crate::dml::targets::{column_index, target_columns};
 use crate::engine::{Inner, Plan};
-use crate::plan::planner::PlannedQuery;
+use crate::plan::planner::{PlannedQuery, unaliased};
 use crate::row_writer::copy_writer;
 use crate::session;
 use crate::types::field_type_of_arrow;
 
 /// The column of statements that answer with lines of text.
 fn lines(name: &str) -> Arc<[ColumnMeta]> {
-    Arc::from([ColumnMeta { name: name.to_owned(), field_type: FieldType::Varchar, nullable: true }])
+    Arc::from([ColumnMeta { name: name.to_owned(), field_type: FieldType::Varchar, nullable: true, pg_type: None }])
 }
 
 /// Describes a statement; `types` are those of its parameters that the caller knows.
@@ -100,11 +100,7 @@ fn told_by_parameters(planned: &PlannedQuery, known: &[Option<FieldType>]) -> Ar
     let LogicalPlan::Projection(projection) = &planned.plan else { return planned.columns.clone() };
     let parameters = parameters(&types_of(&planned.parameters), known);
     let of = |(column, expr): (&ColumnMeta, &PlannedExpr)| {
-        let mut expr = expr;
-        while let PlannedExpr::Alias(alias) = expr {
-            expr = &alias.expr;
-        }
-        let told = match expr {
+        let told = match unaliased(expr) {
             PlannedExpr::Placeholder(placeholder) => {
                 let number = placeholder.id.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
                 number.and_then(|number| parameters.get(number.checked_sub(1)?))

@@ -32,7 +32,7 @@ use crate::error::{of_datafusion, parsing_error};
 use crate::explain;
 use crate::jobs::{JobGuard, Jobs};
 use crate::plan::fairness::fair;
-use crate::plan::planner::{PlannedQuery, bind, check_count, columns_of, plan_query, with_parameters};
+use crate::plan::planner::{PlannedQuery, bind, check_count, columns_after, plan_query, with_parameters};
 use crate::plan::session::Sessions;
 use crate::plan_cache::{PlanCache, PlanCacheStatistics};
 use crate::predicates;
@@ -42,6 +42,7 @@ use crate::short::{ShortDml, ShortQuery};
 use crate::surroundings::Server;
 use crate::tables::Tables;
 use crate::threads::Threads;
+use crate::words::said;
 
 /// Figures of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,11 +152,12 @@ impl Engine {
 
 impl QueryEngine for Engine {
     fn execute_short(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
+        let in_words = |error| said(error, statement.text, dialect_of(statement.session));
         if !self.inner.jobs.samples() {
-            return self.inner.answer_in_place(statement);
+            return self.inner.answer_in_place(statement).map(|answered| answered.map_err(in_words));
         }
         let started = Utc::now();
-        let answered = self.inner.answer_in_place(statement)?;
+        let answered = self.inner.answer_in_place(statement)?.map_err(in_words);
         let session = statement.session.map(Arc::as_ref);
         self.inner.jobs.answered(statement.text, session, started, answered.as_ref().err());
         Some(answered)
@@ -198,15 +200,22 @@ impl QueryEngine for Engine {
         // What is known needs no other thread.
         let key = plan_key(statement.session, statement.text);
         if let Some(plan) = inner.plans(asker.dialect()).find(&key, inner.version()) {
-            return reply(describe::of_plan(&inner, &asker, &plan, &types));
+            let described = describe::of_plan(&inner, &asker, &plan, &types);
+            return reply(described.map_err(|error| said(error, statement.text, asker.dialect())));
         }
-        self.inner.threads.spawn(async move { reply(describe::describe(&inner, &text, &asker, &types).await) });
+        self.inner.threads.spawn(async move {
+            let described = describe::describe(&inner, &text, &asker, &types).await;
+            reply(described.map_err(|error| said(error, &text, asker.dialect())));
+        });
     }
 
     fn row_writer(&self, statement: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {
         let (inner, text) = (self.inner.clone(), statement.text.to_owned());
         let asker = Asker::new(statement.session);
-        self.inner.threads.spawn(async move { reply(row_writer::row_writer(&inner, &text, &asker, mode).await) });
+        self.inner.threads.spawn(async move {
+            let writer = row_writer::row_writer(&inner, &text, &asker, mode).await;
+            reply(writer.map_err(|error| said(error, &text, asker.dialect())));
+        });
     }
 
     fn mapping_ddl(&self, map: &str) -> Option<String> {
@@ -274,7 +283,8 @@ impl Inner {
                 if statement.expected == other {
                     return None;
                 }
-                short.run_in_place(parameters)
+                let occasion = self.sessions.occasion(dialect_of(statement.session), statement.session);
+                short.run_in_place(parameters, &occasion)
             }
             Plan::Session { command, .. } => Some(self.run_session(command, statement.session, parameters, None)),
             _ => None,
@@ -367,7 +377,7 @@ impl Inner {
         let optimized = state.optimize(&planned.plan).ok();
         if let Some(optimized) = &optimized {
             // Types are what the rules of conversion make of them.
-            planned.columns = columns_of(optimized);
+            planned.columns = columns_after(optimized, &planned.columns);
         }
         let short = optimized.as_ref().and_then(|plan| ShortQuery::of(state, &planned, plan));
         let optimized = optimized.filter(|_| planned.parameters.is_empty());
@@ -388,6 +398,11 @@ struct Task {
 
 impl Task {
     async fn run(mut self) -> Result<StatementResult, SqlError> {
+        let answered = self.answer().await;
+        answered.map_err(|error| said(error, &self.text, self.asker.dialect()))
+    }
+
+    async fn answer(&mut self) -> Result<StatementResult, SqlError> {
         let plan = self.inner.plan(&self.text, &self.asker).await?;
         let given = plan.given(self.asker.dialect(), &self.parameters)?.len();
         self.parameters.truncate(given);
@@ -460,18 +475,13 @@ impl Task {
             self.limits.clone(),
             self.inner.threads.clone(),
             self.job.clone(),
+            self.asker.dialect(),
         );
         Ok(StatementResult::Rows(Box::new(rows)))
     }
 
     async fn change(&self, parsed: &Parsed) -> Result<StatementResult, SqlError> {
-        let inner = &*self.inner;
-        let dml = Dml {
-            grid: inner.tables.grid()?,
-            tables: &inner.tables,
-            sessions: &inner.sessions,
-            dialect: self.asker.dialect(),
-        };
+        let dml = Dml::begins(&self.inner, &self.asker)?;
         let changed = match parsed {
             Parsed::Insert(insert) => dml.insert(insert, &self.parameters).await,
             Parsed::Update(update) => dml.update(update, &self.parameters).await,
@@ -534,7 +544,8 @@ fn retyped(columns: &Arc<[ColumnMeta]>, schema: &Schema) -> Arc<[ColumnMeta]> {
     let field = |(column, field): (&ColumnMeta, &Arc<Field>)| {
         let found = crate::types::field_type_of(field);
         // What metadata told is not lost for a type that is the same in Arrow.
-        let same = filbert_grid::query::arrow_type(&column.field_type) == *field.data_type();
+        let same =
+            filbert_grid::query::arrow_type(&column.field_type) == *field.data_type() || field.data_type().is_null();
         ColumnMeta { field_type: if same { column.field_type.clone() } else { found }, ..column.clone() }
     };
     columns.iter().zip(schema.fields()).map(field).collect()
@@ -546,6 +557,7 @@ fn ready(rows: RecordBatch) -> StatementResult {
         name: field.name().clone(),
         field_type: crate::types::field_type_of(field),
         nullable: field.is_nullable(),
+        pg_type: None,
     };
     let columns = rows.schema().fields().iter().map(of_field).collect();
     StatementResult::Rows(Box::new(ReadyRows::new(columns, rows)))

@@ -54,6 +54,7 @@ mod surroundings;
 mod tables;
 mod threads;
 mod types;
+mod words;
 
 pub use config::QueryConfig;
 pub use engine::{Engine, QueryStatistics};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{Blob, FieldType, Value};
-use filbert_grid::query::{ColumnMeta, RowWriter, SqlError, SqlErrorCode, WriteMode};
+use filbert_grid::query::{ColumnMeta, Dialect, RowWriter, SqlError, SqlErrorCode, WriteMode};
 use filbert_grid::{Caller, Change, ErrorKind, Map, Millis};
 
 use crate::asker::Asker;
@@ -26,6 +26,8 @@ use crate::dml::rows::RowMaker;
 use crate::dml::targets::{fit_targets, target_columns};
 use crate::engine::{Inner, Plan};
 use crate::error::data_error;
+use crate::surroundings::Occasion;
+use crate::words::said;
 
 /// Where a column's value comes from.
 enum Cell {
@@ -78,7 +80,7 @@ pub(crate) async fn row_writer(
             cells.push((*target, Cell::Given(number)));
             if let (Some(meta), Some(column)) = (columns.get_mut(number), mapping.columns.get(*target)) {
                 let (name, field_type) = (column.name.clone(), column.field_type.clone());
-                *meta = ColumnMeta { name, field_type, nullable: true };
+                *meta = ColumnMeta { name, field_type, nullable: true, pg_type: None };
             }
         } else {
             let Some(value) = constant(expr) else { return Err(not_for_rows()) };
@@ -95,6 +97,8 @@ pub(crate) async fn row_writer(
         inserter,
         cells,
         columns: columns.into(),
+        occasion: engine.sessions.occasion(asker.dialect(), asker.session()),
+        dialect: asker.dialect(),
         mode,
         kept,
         written: 0,
@@ -127,7 +131,7 @@ pub(crate) fn copy_writer(
     let columns = targets.iter().filter_map(|target| mapping.columns.get(*target));
     let meta = |column: &MappingColumn| {
         let (name, field_type) = (column.name.clone(), column.field_type.clone());
-        ColumnMeta { name, field_type, nullable: true }
+        ColumnMeta { name, field_type, nullable: true, pg_type: None }
     };
     let columns = columns.map(meta).collect();
     let cells: Vec<_> = targets.into_iter().enumerate().map(|(at, target)| (target, Cell::Given(at))).collect();
@@ -137,6 +141,8 @@ pub(crate) fn copy_writer(
         inserter,
         cells,
         columns,
+        occasion: engine.sessions.occasion(asker.dialect(), asker.session()),
+        dialect: asker.dialect(),
         mode,
         kept: Kept::Entries(Vec::new()),
         written: 0,
@@ -154,7 +160,7 @@ fn not_for_rows() -> SqlError {
 
 /// A parameter that no column is given.
 fn unused(number: usize) -> ColumnMeta {
-    ColumnMeta { name: format!("${number}"), field_type: FieldType::Varchar, nullable: true }
+    ColumnMeta { name: format!("${number}"), field_type: FieldType::Varchar, nullable: true, pg_type: None }
 }
 
 /// Which columns are given values.
@@ -169,6 +175,10 @@ struct Writer {
     /// Which columns of a row are given values.
     given: Vec<bool>,
     columns: Arc<[ColumnMeta]>,
+    /// Who asks, and when.
+    occasion: Occasion,
+    /// Whose words errors are in.
+    dialect: Dialect,
     mode: WriteMode,
     /// What [`WriteMode::All`] keeps.
     kept: Kept,
@@ -197,7 +207,7 @@ impl RowWriter for Writer {
                 WriteMode::All => self.keep(&row, given),
                 WriteMode::Each => self.put(&row, given),
             });
-            on_row(outcome);
+            on_row(outcome.map_err(|error| said(error, "", self.dialect)));
         }
     }
 
@@ -239,7 +249,7 @@ impl Writer {
                 *place = value;
             }
         }
-        maker.complete(row, &self.given)
+        maker.complete(row, &self.given, &self.occasion)
     }
 
     fn keep(&mut self, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<u64, SqlError> {
@@ -253,7 +263,7 @@ impl Writer {
     /// Writes a row; waits for a key that is locked.
     fn put(&mut self, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<u64, SqlError> {
         loop {
-            if let Some(written) = self.inserter.write(row, parameters, &mut self.scratch)? {
+            if let Some(written) = self.inserter.write(row, parameters, &self.occasion, &mut self.scratch)? {
                 self.written += written.count();
                 return Ok(written.count());
             }

@@ -12,6 +12,7 @@ use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, Ex
 use datafusion::common::{DataFusionError, Result};
 use filbert_grid::query::Session;
 
+use crate::catalogs::oids;
 use crate::jobs::Jobs;
 use crate::tables::Tables;
 
@@ -19,7 +20,7 @@ use crate::tables::Tables;
 pub(crate) struct Server {
     pub(crate) tables: Arc<Tables>,
     pub(crate) jobs: Arc<Jobs>,
-    /// The functions that statements can call, with the letters of their kinds, once they are known.
+    /// The functions that there are, with the letters of their kinds and by name, once they are known.
     functions: OnceLock<Vec<(String, &'static str)>>,
     /// When the engine started.
     pub(crate) started: DateTime<Utc>,
@@ -30,15 +31,27 @@ impl Server {
         Server { tables, jobs, started: Utc::now(), functions: OnceLock::new() }
     }
 
-    /// Notes which functions statements can call.
+    /// Notes which functions there are, in the order of their names.
     pub(crate) fn set_functions(&self, functions: Vec<(String, &'static str)>) {
         // They are the same for ever.
         let _ = self.functions.set(functions);
     }
 
-    /// The functions that statements can call, with the letters of their kinds.
+    /// The functions that there are, with the letters of their kinds, in the order of their names.
     pub(crate) fn function_names(&self) -> &[(String, &'static str)] {
         self.functions.get().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The number of a function.
+    pub(crate) fn function_oid(&self, name: &str) -> Option<i64> {
+        let found = self.function_names().binary_search_by(|(known, _)| known.as_str().cmp(name));
+        found.ok().map(oids::of_function)
+    }
+
+    /// The name of a function's number.
+    pub(crate) fn function_name(&self, oid: i64) -> Option<&str> {
+        let found = self.function_names().get(oids::place_of_function(oid)?);
+        found.map(|(name, _)| name.as_str())
     }
 }
 
@@ -84,6 +97,40 @@ impl Surroundings {
     /// When the statement began.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         self.began.unwrap_or_else(Utc::now)
+    }
+}
+
+/// One run of a statement, for expressions that were planned for many: who asks, and when.
+#[derive(Debug)]
+pub(crate) struct Occasion {
+    surroundings: Surroundings,
+    /// The settings that the expressions were planned with.
+    planned: Arc<ConfigOptions>,
+    /// The same with the surroundings, once they are asked for.
+    options: OnceLock<Arc<ConfigOptions>>,
+}
+
+impl Occasion {
+    pub(crate) fn new(surroundings: Surroundings, planned: Arc<ConfigOptions>) -> Occasion {
+        Occasion { surroundings, planned, options: OnceLock::new() }
+    }
+
+    pub(crate) fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
+    }
+
+    /// When the statement began.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.surroundings.now()
+    }
+
+    /// What functions see.
+    pub(crate) fn options(&self) -> &Arc<ConfigOptions> {
+        self.options.get_or_init(|| {
+            let mut options = (*self.planned).clone();
+            options.extensions.insert(self.surroundings.clone());
+            Arc::new(options)
+        })
     }
 }
 

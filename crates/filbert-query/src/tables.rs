@@ -8,7 +8,7 @@ use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::DataFusionError;
 use datafusion::sql::sqlparser::ast::{ObjectName, Query};
 use filbert_data::{Blob, FieldPath, FieldType, Formats, IdsLayout, SchemaSource};
-use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
+use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
 use filbert_grid::{Grid, GridError, Map, PartitionId};
 
 use crate::catalog::{Catalog, EntryFormat, Mapping};
@@ -129,8 +129,10 @@ impl Tables {
             if catalogs::has(schema, name, dialect) {
                 return Ok(());
             }
-            let text = format!("relation \"{schema}.{name}\" does not exist");
-            return Err(SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("42P01"));
+            let name = format!("{schema}.{name}");
+            let text = format!("relation {name:?} does not exist");
+            let error = SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("42P01");
+            return Err(error.about(SqlSubject::Relation { name, nearest: None }));
         }
         let own = [SCHEMA, PARTITIONED, RAW_SCHEMA];
         let other = schema.filter(|schema| !own.contains(schema) && !DEFAULT_SCHEMAS.contains(schema));
@@ -141,7 +143,8 @@ impl Tables {
         }
         if let Some(schema) = other.filter(|schema| !self.catalog.has_schema(schema)) {
             let text = format!("schema {schema:?} is not there, expected {SCHEMA:?}");
-            return Err(SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("3F000"));
+            let error = SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("3F000");
+            return Err(error.about(SqlSubject::Schema { name: schema.to_owned(), relation: name.clone() }));
         }
         Err(self.not_found(name))
     }
@@ -149,10 +152,12 @@ impl Tables {
     /// The error for a name that is no table's.
     pub(crate) fn not_found(&self, name: &str) -> SqlError {
         let mut text = format!("Object '{name}' not found, did you forget to CREATE MAPPING?");
-        if let Some(nearest) = self.catalog.nearest(name) {
+        let nearest = self.catalog.nearest(name);
+        if let Some(nearest) = &nearest {
             text.push_str(&format!(" A mapping or view {nearest:?} is there."));
         }
-        SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("42P01")
+        let error = SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("42P01");
+        error.about(SqlSubject::Relation { name: name.to_owned(), nearest })
     }
 }
 

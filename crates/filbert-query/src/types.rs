@@ -21,6 +21,12 @@ use filbert_grid::query::SqlError;
 
 /// The key of the metadata entry that tells types apart which are one in Arrow.
 const TYPE_KEY: &str = "filbert.type";
+/// The key of the metadata entry with the number of PostgreSQL's type, of columns of the system's relations.
+const PG_KEY: &str = "filbert.pg_type";
+/// The number of `regproc` in PostgreSQL: a function's number, which is shown as its name.
+pub(crate) const REGPROC: u32 = 24;
+/// The number of `oid` in PostgreSQL.
+pub(crate) const OID: u32 = 26;
 /// Digits behind the point of a decimal without declared scale.
 pub(crate) const DECIMAL_SCALE: i8 = 20;
 /// Days from the start of the common era to 1970-01-01.
@@ -33,6 +39,26 @@ pub(crate) fn field(name: &str, field_type: &FieldType, nullable: bool) -> Field
         Some(marker) => field.with_metadata(HashMap::from([(TYPE_KEY.to_owned(), marker.to_owned())])),
         None => field,
     }
+}
+
+/// The same field as one of a type of PostgreSQL that Arrow has not.
+pub(crate) fn with_pg_type(field: Field, oid: u32) -> Field {
+    let mut metadata = field.metadata().clone();
+    metadata.insert(PG_KEY.to_owned(), oid.to_string());
+    field.with_metadata(metadata)
+}
+
+/// The number of PostgreSQL's type of a field, if it has one of its own. Casts keep metadata whatever they make of a value, so that
+/// it is looked whether the field can still be one of the type.
+pub(crate) fn pg_type_of(field: &Field) -> Option<u32> {
+    let oid = field.metadata().get(PG_KEY)?.parse().ok()?;
+    let fits = match oid {
+        REGPROC | OID | 28 => *field.data_type() == DataType::Int64,
+        18 | 19 => is_text(field.data_type()),
+        22 | 30 | 1002 | 1003 | 1005 | 1028 => matches!(field.data_type(), DataType::List(_)),
+        _ => false,
+    };
+    fits.then_some(oid)
 }
 
 fn marker(field_type: &FieldType) -> Option<&'static str> {

@@ -9,6 +9,10 @@ use filbert_grid::query::Dialect;
 /// What psql sends for each of its backslash commands, as `psql -E` shows it: queries between lines of `;`.
 const PSQL: &str = include_str!("data/psql.sql");
 
+/// What drivers, ORMs and tools send to learn of types, tables, columns, keys and indexes: queries between lines of `;`, below the
+/// name of who sends them.
+const DRIVERS: &str = include_str!("data/drivers.sql");
+
 fn member(dialect: Dialect) -> Member {
     let member = Member::of(dialect);
     member.change(
@@ -24,16 +28,107 @@ fn every_query_of_psql_is_answered() {
     let member = member(Dialect::Postgres);
     member.change("CREATE INDEX t_name ON t (name)");
     let oid = member.rows("SELECT 't'::regclass::oid").join("");
-    let queries: Vec<&str> = PSQL.split("\n;\n").map(str::trim).filter(|query| !query.is_empty()).collect();
-    assert!(queries.len() > 80, "{} queries", queries.len());
+    assert_answered(&member, &oid, PSQL, 80);
+}
+
+#[test]
+fn every_query_of_drivers_is_answered() {
+    let member = member(Dialect::Postgres);
+    member.change("CREATE INDEX t_name ON t (name)");
+    let oid = member.rows("SELECT 't'::regclass::oid").join("");
+    assert_answered(&member, &oid, DRIVERS, 50);
+}
+
+#[track_caller]
+fn assert_answered(member: &Member, oid: &str, queries: &str, least: usize) {
+    let queries: Vec<&str> = queries.split("\n;\n").map(str::trim).filter(|query| !query.is_empty()).collect();
+    assert!(queries.len() > least, "{} queries", queries.len());
     let failures: Vec<String> = queries
         .iter()
         .filter_map(|query| {
-            let error = member.try_rows(&query.replace("$OID", &oid), &[]).err()?;
+            let error = member.try_rows(&query.replace("$OID", oid), &[]).err()?;
             Some(format!("{error}\n{query}"))
         })
         .collect();
     assert!(failures.is_empty(), "{} of {}\n\n{}", failures.len(), queries.len(), failures.join("\n\n"));
+}
+
+/// The query of `DRIVERS` below a name.
+fn of_drivers(name: &str) -> &'static str {
+    let mut queries = DRIVERS.split("\n;\n");
+    queries.find(|query| query.trim().starts_with(&format!("-- {name}\n"))).unwrap()
+}
+
+#[test]
+fn drivers_learn_of_keys_indexes_and_types() {
+    let member = member(Dialect::Postgres);
+    member.change("CREATE TABLE k (b TEXT, a INT, c INT, PRIMARY KEY (c, b))");
+    member.change("CREATE INDEX k_a ON k (a)");
+    let of = |name: &str, table: &str| member.rows(&of_drivers(name).replace("'t'", &format!("'{table}'")));
+    assert_eq!(of("pgjdbc: getPrimaryKeys", "t"), ["filbert|public|t|id|1|t_pkey"]);
+    assert_eq!(of("pgjdbc: getPrimaryKeys", "k"), ["filbert|public|k|c|1|k_pkey", "filbert|public|k|b|2|k_pkey"]);
+    assert_eq!(
+        of("pgjdbc: getIndexInfo", "k"),
+        [
+            "filbert|k|false|NULL|k_pkey|3|1|c|A|0.0|0|NULL|NULL",
+            "filbert|k|false|NULL|k_pkey|3|2|b|A|0.0|0|NULL|NULL",
+            "filbert|k|true|NULL|k_a|3|1|a|A|0.0|0|NULL|NULL",
+        ]
+    );
+    assert_eq!(of("pgjdbc: a type by its number", "t"), ["true|b|_int4|1007"]);
+    let npgsql = of("Npgsql: the types", "t");
+    assert!(npgsql.contains(&"pg_catalog|1007|_int4|a|false|23".to_owned()), "{npgsql:?}");
+    assert!(npgsql.contains(&"pg_catalog|23|int4|b|false|NULL".to_owned()), "{npgsql:?}");
+    let asyncpg = of("asyncpg: types by their numbers", "t");
+    assert_eq!(asyncpg.len(), 2, "{asyncpg:?}");
+    let postgrex = of("Postgrex: the types", "t");
+    assert!(
+        postgrex.iter().any(|row| row.starts_with("23|int4|int4send|int4recv|int4out|int4in|0|0|")),
+        "{postgrex:?}"
+    );
+}
+
+#[test]
+fn columns_of_catalogs_are_of_their_own_types() {
+    let member = member(Dialect::Postgres);
+    let types = |text: &str| {
+        let columns = member.describe(text).unwrap().columns.clone().unwrap();
+        columns.iter().map(|column| column.pg_type.unwrap_or(0)).collect::<Vec<_>>()
+    };
+    for (text, expected) in [
+        ("SELECT oid, relname, relkind, relhasindex, relfrozenxid FROM pg_class", vec![26, 19, 18, 0, 28]),
+        ("SELECT indkey, indclass, conkey FROM pg_index, pg_constraint", vec![22, 30, 1005]),
+        ("SELECT c.oid AS number, count(*) FROM pg_class c GROUP BY c.oid ORDER BY 1 LIMIT 3", vec![26, 0]),
+        ("SELECT oid::bigint, relname::text, oid + 1 FROM pg_class", vec![0, 0, 0]),
+        ("SELECT 't'::regclass, to_regtype('int4'), 'array_in'::regproc", vec![26, 26, 26]),
+        // Functions are shown by their names.
+        ("SELECT typinput, typinput::text, typinput::oid FROM pg_type", vec![0, 0, 0]),
+    ] {
+        assert_eq!(types(text), expected, "{text}");
+    }
+    assert_eq!(
+        member.rows("SELECT typinput, typreceive::text, typsend::oid > 0, typmodin FROM pg_type WHERE oid = 1007"),
+        ["array_in|array_recv|true|-"]
+    );
+    assert_eq!(
+        member.rows("SELECT count(*) FROM pg_type t JOIN pg_proc p ON p.oid = t.typinput WHERE proname = 'int4in'"),
+        ["1"]
+    );
+}
+
+#[test]
+fn fields_of_rows_are_looked_into() {
+    let member = member(Dialect::Postgres);
+    for (text, expected) in [
+        ("SELECT (information_schema._pg_expandarray(ARRAY[7, 8])).n", "1;2"),
+        ("SELECT (k).x, (k).n FROM (SELECT information_schema._pg_expandarray(ARRAY['a', 'b']) AS k) s", "a|1;b|2"),
+        ("SELECT id, (information_schema._pg_expandarray(tags)).x FROM t", ""),
+    ] {
+        assert_eq!(member.rows(text).join(";"), expected, "{text}");
+    }
+    let columns =
+        member.describe("SELECT (information_schema._pg_expandarray(ARRAY[7])).n").unwrap().columns.clone().unwrap();
+    assert_eq!(columns[0].name, "n");
 }
 
 #[test]

@@ -27,7 +27,8 @@ fn refused(member: &Member, cases: &[(&str, &str, Option<u32>)]) {
 #[test]
 fn settings_are_set_shown_and_reset() {
     let member = Member::of(Dialect::Postgres);
-    check(&member, &[("SHOW search_path", "\"$user\", public"), ("SHOW server_version", "14.0 (Filbert)")]);
+    let version = concat!("14.0 (Filbert ", env!("CARGO_PKG_VERSION"), ")");
+    check(&member, &[("SHOW search_path", "\"$user\", public"), ("SHOW server_version", version)]);
     member.change("SET search_path TO a, \"B\"");
     member.change("SET SESSION extra_float_digits = 3");
     member.change("SET TIME ZONE 'Europe/Vienna'");
@@ -128,16 +129,149 @@ fn errors_say_what_and_where() {
         &[
             ("SELECT id, nam FROM t", "42703", Some(12)),
             ("SELECT *\nFROM t WHERE\n  nonsense = 1", "42703", Some(25)),
-            ("SELECT * FROM nonsense", "42P01", None),
+            ("SELECT * FROM nonsense", "42P01", Some(15)),
             ("SELECT nonsense(1)", "42883", Some(8)),
             ("SELECT FROM FROM", "42601", Some(13)),
             ("SELECT 'x'::int", "22P02", None),
             ("SELECT 1 / 0", "22012", None),
             ("SELECT 2147483647 + 1", "22003", None),
-            ("SELECT id FROM pg_catalog.nonsense", "42P01", None),
+            ("SELECT id FROM pg_catalog.nonsense", "42P01", Some(16)),
             ("SELECT 'nonsense'::regclass", "42P01", None),
         ],
     );
+}
+
+#[test]
+fn errors_are_in_the_words_of_the_dialect() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE people (id INT PRIMARY KEY, name TEXT, small SMALLINT)");
+    let said = |member: &Member, text: &str| {
+        let error = member.error(text);
+        (error.message.clone(), error.suggestion.clone().unwrap_or_default(), error.position)
+    };
+    for (text, message, hint, position) in [
+        (
+            "SELECT 1, peple FROM peple",
+            "relation \"peple\" does not exist",
+            "Perhaps you meant to reference the relation \"people\".",
+            Some(22),
+        ),
+        ("SELECT * FROM people, a.b", "relation \"a.b\" does not exist", "", Some(23)),
+        ("INSERT INTO nonsense VALUES (1)", "relation \"nonsense\" does not exist", "", Some(13)),
+        ("UPDATE nonsense SET a = 1", "relation \"nonsense\" does not exist", "", Some(8)),
+        ("DELETE FROM nonsense", "relation \"nonsense\" does not exist", "", Some(13)),
+        ("DROP VIEW nonsense", "relation \"nonsense\" does not exist", "", None),
+        (
+            "SELECT nam FROM people",
+            "column \"nam\" does not exist",
+            "Perhaps you meant to reference the column \"people.name\".",
+            Some(8),
+        ),
+        (
+            "SELECT p.nam FROM people p",
+            "column p.nam does not exist",
+            "Perhaps you meant to reference the column \"p.name\".",
+            Some(8),
+        ),
+        ("SELECT q.name FROM people p", "missing FROM-clause entry for table \"q\"", "", Some(8)),
+        ("SELECT id FROM people a, people b", "column reference \"id\" is ambiguous", "", Some(8)),
+        (
+            "UPDATE people SET nam = 'x'",
+            "column \"nam\" does not exist",
+            "Perhaps you meant to reference the column \"people.name\".",
+            None,
+        ),
+        ("SELECT 'x'::int", "invalid input syntax for type integer: \"x\"", "", None),
+        ("SELECT 3000000000::int", "integer out of range", "", None),
+        ("SELECT 9223372036854775807 + 1", "bigint out of range", "", None),
+        (
+            "SELECT quote_ident(1, 2)",
+            "function quote_ident(bigint, bigint) does not exist",
+            "No function matches the given name and argument types. You might need to add explicit type casts.",
+            None,
+        ),
+        ("INSERT INTO people (id) VALUES ('x')", "invalid input syntax for type integer: \"x\"", "", None),
+        ("CREATE TABLE people (id INT)", "relation \"people\" already exists", "", None),
+    ] {
+        assert_eq!(said(&member, text), (message.to_owned(), hint.to_owned(), position), "{text}");
+    }
+    assert_eq!(member.error("SELECT q.name FROM people p").sqlstate(), "42P01");
+    assert!(said(&member, "SELECT quote_idnt('x')").0.starts_with("function quote_idnt does not exist"));
+
+    let session = std::sync::Arc::new(filbert_grid::query::Session::new(Dialect::Crate, "crate"));
+    let member = Member { session: Some(session), ..member };
+    for (text, message) in [
+        ("SELECT * FROM nonsense", "Relation 'nonsense' unknown"),
+        ("SELECT nam FROM people", "Column nam unknown"),
+        ("SELECT 'x'::int", "Cannot cast `'x'` of type `text` to type `integer`"),
+    ] {
+        assert_eq!(said(&member, text).0, message, "{text}");
+    }
+    // Hazelcast's own words stay with its users.
+    let member = Member { session: None, ..member };
+    assert!(said(&member, "SELECT * FROM nonsense").0.contains("did you forget to CREATE MAPPING"));
+}
+
+#[test]
+fn statements_that_change_rows_know_who_asks_and_when() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("SET application_name = 'tests'");
+    member.change(
+        "CREATE TABLE t (id INT PRIMARY KEY, by TEXT DEFAULT current_user, app TEXT DEFAULT current_setting('application_name'), \
+         a TIMESTAMPTZ DEFAULT now(), b TIMESTAMPTZ)",
+    );
+    let known = "somebody|tests";
+    for text in [
+        "INSERT INTO t (id) VALUES (1), (2)",
+        "INSERT INTO t (id, by, app, b) VALUES (3, current_user, current_setting('application_name'), now())",
+        "INSERT INTO t (id, by, app) SELECT 4, current_user, current_setting('application_name')",
+        "UPDATE t SET by = current_user, app = current_setting('application_name'), a = now(), b = now() WHERE id = 1",
+        "UPDATE t SET by = current_user, app = current_setting('application_name'), a = now(), b = now() WHERE id > 1",
+        "INSERT INTO t (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET by = current_user, app = current_setting('application_name')",
+    ] {
+        // The second time its plan is known, and what it tells is not kept with it.
+        for _ in 0..2 {
+            member.try_rows(text, &[]).ok();
+            assert_eq!(member.rows("SELECT DISTINCT by, app FROM t"), [known], "{text}");
+            member.change("UPDATE t SET by = 'x' || id WHERE id < 0");
+        }
+    }
+    // One statement is one moment.
+    assert_eq!(member.rows("SELECT count(*) FROM t WHERE a <> b"), ["0"]);
+    assert_eq!(
+        member.rows("INSERT INTO t (id, b) VALUES (5, now()) RETURNING a = b, a = now(), by, current_user"),
+        ["true|true|somebody|somebody"]
+    );
+    member.change("INSERT INTO t (id) VALUES (6), (7)");
+    assert_eq!(member.rows("SELECT count(DISTINCT a) FROM t WHERE id IN (6, 7)"), ["1"]);
+    let other = std::sync::Arc::new(filbert_grid::query::Session::new(Dialect::Postgres, "ann"));
+    let member = Member { session: Some(other), ..member };
+    for text in ["UPDATE t SET by = current_user WHERE id = 6", "UPDATE t SET by = current_user WHERE id = 6"] {
+        member.change(text);
+    }
+    member.change("INSERT INTO t (id) VALUES (8)");
+    assert_eq!(member.rows("SELECT by, app FROM t WHERE id IN (6, 8) ORDER BY id"), ["ann|tests", "ann|"]);
+    assert_eq!(member.change("DELETE FROM t WHERE by = current_user"), 2);
+}
+
+#[test]
+fn functions_are_listed() {
+    let member = Member::of(Dialect::Postgres);
+    check(
+        &member,
+        &[
+            (
+                "SELECT routine_schema, routine_type FROM information_schema.routines WHERE routine_name = 'upper'",
+                "pg_catalog|FUNCTION",
+            ),
+            ("SELECT prokind FROM pg_proc WHERE proname IN ('upper', 'array_agg') ORDER BY proname", "a;f"),
+            (
+                "SELECT count(*) FROM information_schema.routines r JOIN pg_proc p ON r.specific_name = p.proname || '_' || p.oid WHERE r.routine_name = 'upper'",
+                "1",
+            ),
+        ],
+    );
+    assert!(member.rows("SELECT version()").join("").contains(env!("CARGO_PKG_VERSION")));
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn a_table_has_all_names_of_its_schema() {
     assert_eq!(member.rows("SELECT y FROM s.t"), ["other"]);
     assert_eq!(member.change("UPDATE s.t SET y = y || '!' WHERE t.id > 0"), 1);
     assert_eq!(member.rows("SELECT t.y FROM s.t WHERE id = 1"), ["other!"]);
-    sqlstate(&member, "SELECT * FROM nowhere.t", "3F000");
+    sqlstate(&member, "SELECT * FROM nowhere.t", "42P01");
     sqlstate(&member, "CREATE TABLE pg_catalog.t (id INT)", "42501");
     sqlstate(&member, "CREATE TABLE doc.t (id INT)", "42P07");
     member.change("CREATE TABLE IF NOT EXISTS doc.t (id INT)");

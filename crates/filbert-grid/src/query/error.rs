@@ -1,5 +1,7 @@
 //! What can be wrong with a statement.
 
+use filbert_data::FieldType;
+
 use crate::{ErrorKind, GridError};
 
 /// The kinds of errors that Hazelcast's SQL tells apart, with its numbers.
@@ -24,6 +26,70 @@ pub enum SqlErrorCode {
     DataException = 2000,
 }
 
+/// What an error is about, where each dialect has words of its own for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SqlSubject {
+    /// A table, mapping or view that is not there.
+    Relation {
+        /// What it was called.
+        name: String,
+        /// What there is of a similar name.
+        nearest: Option<String>,
+    },
+    /// A schema that is not there.
+    Schema {
+        /// What it was called.
+        name: String,
+        /// The relation that was to be in it, with the schema before it.
+        relation: String,
+    },
+    /// A table, mapping or view that is there already.
+    UsedName {
+        /// What it is called.
+        name: String,
+    },
+    /// A column that is not there.
+    Column {
+        /// The relation that it was to be of, if the statement says.
+        relation: Option<String>,
+        /// What it was called.
+        name: String,
+        /// What there is of a similar name, with its relation where that is known.
+        nearest: Option<String>,
+    },
+    /// A column's name that several have.
+    AmbiguousColumn {
+        /// The name.
+        name: String,
+    },
+    /// A relation that columns are said to be of, and that the statement does not read.
+    UnreadRelation {
+        /// What it was called.
+        name: String,
+    },
+    /// A function that is not there, or not with these arguments.
+    Function {
+        /// What it was called.
+        name: String,
+        /// The types of its arguments, if they are known.
+        arguments: Option<Vec<FieldType>>,
+        /// What there is of a similar name.
+        nearest: Option<String>,
+    },
+    /// A text that is no value of a type.
+    Text {
+        /// The text.
+        text: String,
+        /// The type.
+        field_type: FieldType,
+    },
+    /// A number beyond its type.
+    OutOfRange {
+        /// The type.
+        field_type: FieldType,
+    },
+}
+
 /// Why a statement was not run, or not to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -40,6 +106,8 @@ pub struct SqlError {
     pub position: Option<u32>,
     /// A statement that would help, such as one that makes a mapping.
     pub suggestion: Option<String>,
+    /// What it is about, until it was said in the dialect of who asks.
+    pub subject: Option<Box<SqlSubject>>,
 }
 
 impl SqlError {
@@ -50,7 +118,15 @@ impl SqlError {
             SqlErrorCode::Timeout => ErrorKind::Timeout,
             _ => ErrorKind::Query,
         };
-        SqlError { code, kind, sqlstate: None, message: message.into(), position: None, suggestion: None }
+        SqlError {
+            code,
+            kind,
+            sqlstate: None,
+            message: message.into(),
+            position: None,
+            suggestion: None,
+            subject: None,
+        }
     }
 
     /// The same with a SQLSTATE.
@@ -69,6 +145,12 @@ impl SqlError {
     #[must_use]
     pub fn with_suggestion(self, suggestion: impl Into<String>) -> Self {
         SqlError { suggestion: Some(suggestion.into()), ..self }
+    }
+
+    /// The same as about something.
+    #[must_use]
+    pub fn about(self, subject: SqlSubject) -> Self {
+        SqlError { subject: Some(Box::new(subject)), ..self }
     }
 
     /// The five characters of SQLSTATE.
@@ -93,6 +175,7 @@ impl From<GridError> for SqlError {
             message: error.to_string(),
             position: None,
             suggestion: None,
+            subject: None,
         }
     }
 }

@@ -24,7 +24,7 @@ mod statement;
 mod write;
 
 pub use describe::{Command, CopyFormat, CopyKind, DescribeReply, Description};
-pub use error::{SqlError, SqlErrorCode};
+pub use error::{SqlError, SqlErrorCode, SqlSubject};
 pub use figures::EngineFigures;
 pub use map_query::{Answer, EntryFilter, EntryProjection, MapQuery, PageEnd, Paging, PreparedQuery};
 pub use reader::ColumnReader;

@@ -59,6 +59,9 @@ pub struct ColumnMeta {
     pub field_type: FieldType,
     /// Whether it may hold nulls.
     pub nullable: bool,
+    /// The number by which PostgreSQL knows its type, where that is another one than `field_type` says: columns of the system's
+    /// relations have types of their own there (`oid`, `name`, ..), which drivers look at.
+    pub pg_type: Option<u32>,
 }
 
 /// Some rows of a result.

@@ -52,7 +52,8 @@ impl Engine {
 
     fn cursor(&self, rows: usize, is_now: bool, text_bytes: usize) -> Rows {
         self.cursors.fetch_add(1, Ordering::SeqCst);
-        let column = |name: &str, field_type| ColumnMeta { name: name.to_owned(), field_type, nullable: true };
+        let column =
+            |name: &str, field_type| ColumnMeta { name: name.to_owned(), field_type, nullable: true, pg_type: None };
         let columns = [column("id", FieldType::BigInt), column("text", FieldType::Varchar)];
         Rows { columns: Arc::from(columns), next: 0, rows, is_now, text_bytes, hangs: None, open: self.cursors.clone() }
     }

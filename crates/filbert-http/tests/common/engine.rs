@@ -26,7 +26,7 @@ pub struct TestEngine {
 }
 
 fn column(name: &str, field_type: FieldType) -> ColumnMeta {
-    ColumnMeta { name: name.to_owned(), field_type, nullable: true }
+    ColumnMeta { name: name.to_owned(), field_type, nullable: true, pg_type: None }
 }
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use filbert_data::{FieldType, Value};
 use uuid::Uuid;
 
-use super::{Base, PgType, arrays, decimals, intervals, moments, text};
+use super::{Base, PgType, arrays, decimals, intervals, moments, text, vectors};
 use crate::error::{PgError, sqlstate};
 
 #[cold]
@@ -31,7 +31,8 @@ pub(crate) fn read_binary<'a>(bytes: &'a [u8], pg_type: PgType) -> Result<Value<
         Base::Int2 => Value::Int16(i16::from_be_bytes(fixed(bytes, pg_type)?)),
         Base::Int4 => Value::Int32(i32::from_be_bytes(fixed(bytes, pg_type)?)),
         Base::Int8 => Value::Int64(i64::from_be_bytes(fixed(bytes, pg_type)?)),
-        Base::Oid => Value::Int64(u32::from_be_bytes(fixed(bytes, pg_type)?).into()),
+        Base::Oid | Base::Xid => Value::Int64(u32::from_be_bytes(fixed(bytes, pg_type)?).into()),
+        Base::Int2Vector | Base::OidVector => vectors::read_binary(bytes, pg_type)?,
         Base::Float4 => Value::Float32(f32::from_be_bytes(fixed(bytes, pg_type)?)),
         Base::Float8 => Value::Float64(f64::from_be_bytes(fixed(bytes, pg_type)?)),
         Base::Numeric => Value::Decimal(decimals::read_binary(bytes)?),
@@ -102,10 +103,11 @@ pub(crate) fn write_binary(value: &Value<'_>, pg_type: PgType, out: &mut Vec<u8>
         (Base::Int2, Value::Int16(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (Base::Int4, Value::Int32(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (Base::Int8, Value::Int64(value)) => out.extend_from_slice(&value.to_be_bytes()),
-        (Base::Oid, Value::Int64(value)) => {
+        (Base::Oid | Base::Xid, Value::Int64(value)) => {
             let oid = u32::try_from(*value).map_err(|_| invalid(&value.to_be_bytes(), pg_type))?;
             out.extend_from_slice(&oid.to_be_bytes());
         }
+        (Base::Int2Vector | Base::OidVector, Value::Array(items)) => vectors::write_binary(items, pg_type, out)?,
         (Base::Float4, Value::Float32(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (Base::Float8, Value::Float64(value)) => out.extend_from_slice(&value.to_be_bytes()),
         (Base::Numeric, Value::Decimal(value)) => decimals::write_binary(value, out)?,
@@ -152,12 +154,16 @@ mod tests {
     use super::*;
 
     /// Each value as text and as PostgreSQL's `*send` functions give it, in hexadecimal.
-    const KNOWN: [(&str, &str, &str); 29] = [
+    const KNOWN: [(&str, &str, &str); 33] = [
         ("boolean", "t", "01"),
         ("smallint", "-2", "fffe"),
         ("integer", "65536", "00010000"),
         ("bigint", "-9223372036854775808", "8000000000000000"),
         ("oid", "4294967295", "ffffffff"),
+        ("xid", "3", "00000003"),
+        ("int2vector", "1 -2", "000000010000000000000015000000020000000000000002000100000002fffe"),
+        ("oidvector", "26", "00000001000000000000001a0000000100000000000000040000001a"),
+        ("oidvector", "", "00000000000000000000001a"),
         ("real", "1.5", "3fc00000"),
         ("double precision", "-0.1", "bfb999999999999a"),
         ("double precision", "NaN", "7ff8000000000000"),

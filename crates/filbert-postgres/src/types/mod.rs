@@ -12,6 +12,7 @@
 //! | `UUID`, `JSON` | `uuid`, `json` | |
 //! | `BYTEA`, `OBJECT` | `bytea` | an object is the bytes of its blob |
 //! | `x[]` | `x[]` | arrays of arrays have to be rectangular |
+//! | `BIGINT`, `VARCHAR`, `BIGINT[]` of the system's relations | `oid`, `xid`, `name`, `"char"`, `int2vector`, `oidvector` | as they are declared |
 //!
 //! Moments are written in UTC, with the offset `+00`, whatever the session's time zone.
 
@@ -22,6 +23,7 @@ mod intervals;
 mod moments;
 mod numbers;
 mod text;
+mod vectors;
 
 use std::fmt;
 
@@ -88,22 +90,28 @@ pub(crate) enum Base {
     Numeric,
     Uuid,
     Jsonb,
+    Xid,
+    Int2Vector,
+    OidVector,
 }
 
 /// A row of the table: the type, its name, its OID, that of its array, and the bytes of a value in binary, -1 where they vary.
 type Row = (Base, &'static str, u32, u32, i16);
 
 /// All types. OIDs and sizes are those of `pg_type.dat`.
-const TYPES: [Row; 23] = [
+const TYPES: [Row; 26] = [
     (Base::Bool, "boolean", 16, 1000, 1),
     (Base::Bytea, "bytea", 17, 1001, -1),
     (Base::Char, "\"char\"", 18, 1002, 1),
     (Base::Name, "name", 19, 1003, 64),
     (Base::Int8, "bigint", 20, 1016, 8),
     (Base::Int2, "smallint", 21, 1005, 2),
+    (Base::Int2Vector, "int2vector", 22, 1006, -1),
     (Base::Int4, "integer", 23, 1007, 4),
     (Base::Text, "text", 25, 1009, -1),
     (Base::Oid, "oid", 26, 1028, 4),
+    (Base::Xid, "xid", 28, 1011, 4),
+    (Base::OidVector, "oidvector", 30, 1013, -1),
     (Base::Json, "json", 114, 199, -1),
     (Base::Float4, "real", 700, 1021, 4),
     (Base::Float8, "double precision", 701, 1022, 8),
@@ -172,9 +180,13 @@ impl PgType {
 
     /// In which values of a result's column are sent.
     ///
-    /// OIDs are whole numbers here, and drivers read them as such. The one place where a driver looks for their type is the list of
-    /// a composite type's attributes, by which asyncpg learns of all types: a list of another type it would have to learn of first.
+    /// What is computed of OIDs are whole numbers, and drivers read them as such. The one place where a driver looks for their type is
+    /// the list of a composite type's attributes, by which asyncpg learns of all types: a list of another type it would have to learn
+    /// of first.
     pub(crate) fn of_column(column: &ColumnMeta) -> PgType {
+        if let Some(told) = column.pg_type.and_then(PgType::from_oid) {
+            return told;
+        }
         match PgType::of(&column.field_type) {
             PgType { base: Base::Int8, is_array: true } if column.name == "attrtypoids" => {
                 PgType { base: Base::Oid, is_array: true }
@@ -190,7 +202,8 @@ impl PgType {
             Base::Bytea => FieldType::Binary,
             Base::Int2 => FieldType::SmallInt,
             Base::Int4 => FieldType::Integer,
-            Base::Int8 | Base::Oid => FieldType::BigInt,
+            Base::Int8 | Base::Oid | Base::Xid => FieldType::BigInt,
+            Base::Int2Vector | Base::OidVector => FieldType::Array(Box::new(FieldType::BigInt)),
             Base::Json | Base::Jsonb => FieldType::Json,
             Base::Float4 => FieldType::Real,
             Base::Float8 => FieldType::Double,

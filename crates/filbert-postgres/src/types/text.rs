@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt::Write};
 use filbert_data::{Interval, Value};
 use uuid::Uuid;
 
-use super::{Base, PgType, Text, arrays, decimals, intervals, moments, numbers};
+use super::{Base, PgType, Text, arrays, decimals, intervals, moments, numbers, vectors};
 use crate::error::{PgError, sqlstate};
 
 /// Characters of a value that an error shows.
@@ -43,7 +43,8 @@ pub(crate) fn read_text<'a>(text: &'a str, pg_type: PgType) -> Result<Value<'a>,
         Base::Int2 => Value::Int16(whole(text, pg_type)?),
         Base::Int4 => Value::Int32(whole(text, pg_type)?),
         Base::Int8 => Value::Int64(whole(text, pg_type)?),
-        Base::Oid => Value::Int64(whole::<u32>(text, pg_type)?.into()),
+        Base::Oid | Base::Xid => Value::Int64(whole::<u32>(text, pg_type)?.into()),
+        Base::Int2Vector | Base::OidVector => vectors::read_text(text, pg_type)?,
         Base::Float4 => Value::Float32(numbers::read_float(trimmed).ok_or_else(none)?),
         Base::Float8 => Value::Float64(numbers::read_float(trimmed).ok_or_else(none)?),
         Base::Numeric => Value::Decimal(trimmed.parse().map_err(|_| none())?),
@@ -153,6 +154,7 @@ pub(crate) fn write_text(value: &Value<'_>, pg_type: PgType, out: &mut Vec<u8>) 
             let digit = |half: u8| if half < 10 { b'0' + half } else { b'a' - 10 + half };
             text.0.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
         }
+        Value::Array(items) if vectors::item_of(pg_type).is_some() => vectors::write_text(items, &mut text),
         Value::Array(items) => arrays::write_text(items, pg_type.item(), &mut text)?,
     }
     Ok(())

@@ -75,7 +75,7 @@ impl Engine {
 }
 
 pub fn column(name: &str, field_type: FieldType) -> ColumnMeta {
-    ColumnMeta { name: name.to_owned(), field_type, nullable: true }
+    ColumnMeta { name: name.to_owned(), field_type, nullable: true, pg_type: None }
 }
 
 fn numbers() -> Arc<[ColumnMeta]> {

@@ -6,7 +6,7 @@ use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array,
     Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, ListArray, RecordBatch, StringArray,
     Time64NanosecondArray, TimestampMicrosecondArray,
-    types::{Int32Type, IntervalMonthDayNano},
+    types::{Int32Type, Int64Type, IntervalMonthDayNano},
 };
 use filbert_data::FieldType;
 use filbert_grid::query::ColumnMeta;
@@ -14,7 +14,7 @@ use filbert_grid::query::ColumnMeta;
 use super::engine::column;
 
 /// Each type with its OID and the text of its value; 2024-02-29 is day 19,782 since 1970.
-pub const ALL: [(&str, u32, &str); 18] = [
+pub const ALL: [(&str, u32, &str); 22] = [
     ("boolean", 16, "t"),
     ("tinyint", 21, "-8"),
     ("smallint", 21, "16"),
@@ -33,7 +33,14 @@ pub const ALL: [(&str, u32, &str); 18] = [
     ("binary", 17, "\\x00ff"),
     ("interval", 1186, "1 year 2 mons 3 days 00:00:04"),
     ("array", 1007, "{1,NULL,3}"),
+    ("oid", 26, "1259"),
+    ("name", 19, "pg_class"),
+    ("char", 18, "r"),
+    ("int2vector", 22, "2 1"),
 ];
+
+/// Types that PostgreSQL has beside those of columns, for its catalogs.
+const OF_CATALOGS: [u32; 4] = [26, 19, 18, 22];
 
 pub fn all() -> (Arc<[ColumnMeta]>, RecordBatch) {
     let moment = 19_782 * 86_400_000_000 + 1_500_000;
@@ -64,8 +71,19 @@ pub fn all() -> (Arc<[ColumnMeta]>, RecordBatch) {
             FieldType::Array(Box::new(FieldType::Integer)),
             Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(list)),
         ),
+        (FieldType::BigInt, Arc::new(Int64Array::from(vec![1259]))),
+        (FieldType::Varchar, Arc::new(StringArray::from(vec!["pg_class"]))),
+        (FieldType::Varchar, Arc::new(StringArray::from(vec!["r"]))),
+        (
+            FieldType::Array(Box::new(FieldType::BigInt)),
+            Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(2), Some(1)])])),
+        ),
     ];
-    let metas = columns.iter().zip(ALL).map(|((field_type, _), (name, ..))| column(name, field_type.clone())).collect();
+    let meta = |((field_type, _), (name, oid, _)): (&(FieldType, ArrayRef), (&str, u32, &str))| {
+        let pg_type = OF_CATALOGS.contains(&oid).then_some(oid);
+        ColumnMeta { pg_type, ..column(name, field_type.clone()) }
+    };
+    let metas = columns.iter().zip(ALL).map(meta).collect();
     let named = columns.into_iter().zip(ALL).map(|((_, array), (name, ..))| (name, array));
     (metas, RecordBatch::try_from_iter(named).unwrap())
 }

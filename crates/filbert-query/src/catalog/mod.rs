@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use filbert_data::FieldType;
-use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
+use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
 use parking_lot::RwLock;
 
 pub(crate) use ddl::{ddl, external_name};
@@ -255,14 +255,14 @@ impl Catalog {
                     return Ok(false);
                 }
                 if !or_replace {
-                    return Err(parsing_error(format!("{what} or view already exists: {name}")).with_sqlstate("42P07"));
+                    return Err(used(name, format!("{what} or view already exists: {name}")));
                 }
             }
             (Some(Used::Mapping), Used::View) => {
-                return Err(parsing_error(format!("a mapping is called {name}, a view cannot be")));
+                return Err(used(name, format!("a mapping is called {name}, a view cannot be")));
             }
             (Some(Used::View), Used::Mapping) => {
-                return Err(parsing_error(format!("a view is called {name}, a mapping cannot be")));
+                return Err(used(name, format!("a view is called {name}, a mapping cannot be")));
             }
             (None, _) if content.mappings.len() + content.views.len() >= self.entries_max => {
                 let message = format!("there are {} mappings and views, no more are allowed", self.entries_max);
@@ -302,8 +302,15 @@ impl Catalog {
     }
 
     fn absent(&self, what: &str, name: &str) -> SqlError {
-        let hint = self.nearest(name).map(|nearest| format!(", did you mean '{nearest}'?")).unwrap_or_default();
+        let nearest = self.nearest(name);
+        let hint = nearest.as_ref().map(|nearest| format!(", did you mean '{nearest}'?")).unwrap_or_default();
         let message = format!("{what} does not exist: {name}{hint}");
-        SqlError::new(SqlErrorCode::ObjectNotFound, message).with_sqlstate("42P01")
+        let error = SqlError::new(SqlErrorCode::ObjectNotFound, message).with_sqlstate("42P01");
+        error.about(SqlSubject::Relation { name: name.to_owned(), nearest })
     }
+}
+
+/// The error for a name that something else has.
+fn used(name: &str, message: String) -> SqlError {
+    parsing_error(message).with_sqlstate("42P07").about(SqlSubject::UsedName { name: name.to_owned() })
 }

@@ -1,6 +1,6 @@
 //! The name that was probably meant.
 
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{SqlError, SqlSubject};
 
 use super::Mapping;
 use crate::error::parsing_error;
@@ -29,8 +29,11 @@ pub(crate) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> O
 pub(crate) fn unknown_column(mapping: &Mapping, name: &str) -> SqlError {
     let names = mapping.columns.iter().map(|column| column.name.as_str());
     let mut message = format!("Column '{name}' not found in any table");
-    if let Some(nearest) = nearest(name, names) {
+    let nearest = nearest(name, names);
+    if let Some(nearest) = nearest {
         message.push_str(&format!(", did you mean '{nearest}'?"));
     }
-    parsing_error(message).with_sqlstate("42703")
+    let nearest = nearest.map(|nearest| format!("{}.{nearest}", crate::dialect::schema_of(&mapping.name).1));
+    let subject = SqlSubject::Column { relation: None, name: name.to_owned(), nearest };
+    parsing_error(message).with_sqlstate("42703").about(subject)
 }

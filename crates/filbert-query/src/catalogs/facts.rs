@@ -234,7 +234,7 @@ fn system_relations() -> Vec<RelationFacts> {
     for (schema, schema_oid, tables) in super::system_tables() {
         for table in tables {
             let columns = table.columns.iter().map(|column| ColumnFacts {
-                declared: (types::by_name(column.type_name).unwrap_or(25), -1),
+                declared: (column.type_oid(), -1),
                 ..plain_column(column.name, &column.field_type)
             });
             relations.push(RelationFacts {

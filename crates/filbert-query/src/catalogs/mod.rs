@@ -24,7 +24,7 @@ use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::common::DataFusionError;
 use filbert_grid::query::Dialect;
 
-pub(crate) use facts::{Facts, RelationFacts, RelationKind, quote_ident};
+pub(crate) use facts::{Facts, RelationFacts, RelationKind, crate_type, quote_ident};
 pub(crate) use postgres::index_definition;
 pub(crate) use scene::{Scene, default_schema};
 

@@ -13,6 +13,11 @@ pub(crate) fn of_function(place: usize) -> i64 {
     FIRST_SYSTEM - 6_000 + i64::try_from(place).unwrap_or(0)
 }
 
+/// The place of a function of a number among those that there are.
+pub(crate) fn place_of_function(oid: i64) -> Option<usize> {
+    usize::try_from(oid - of_function(0)).ok()
+}
+
 /// `pg_catalog`.
 pub(crate) const PG_CATALOG: i64 = 11;
 /// `public`, or `doc`.

@@ -143,7 +143,7 @@ fn field_type(name: &str) -> FieldType {
         "int2" => FieldType::SmallInt,
         "int4" => FieldType::Integer,
         // Numbers of objects have 32 bits without a sign.
-        "int8" | "oid" | "xid" => FieldType::BigInt,
+        "int8" | "oid" | "xid" | "regproc" => FieldType::BigInt,
         "float4" => FieldType::Real,
         "float8" => FieldType::Double,
         "timestamptz" => FieldType::TimestampTz,
@@ -173,12 +173,45 @@ impl Column {
         };
         Column { name, type_name, field_type, default }
     }
+
+    /// The column as plans see it, with the type that PostgreSQL has for it where drivers look at that.
+    fn field(&self) -> Field {
+        let field = crate::types::field(self.name, &self.field_type, true);
+        let is_own = matches!(
+            self.type_name,
+            "oid"
+                | "xid"
+                | "name"
+                | "char"
+                | "regproc"
+                | "int2vector"
+                | "oidvector"
+                | "_oid"
+                | "_int2"
+                | "_name"
+                | "_char"
+        );
+        match u32::try_from(self.type_oid()) {
+            Ok(oid) if is_own => crate::types::with_pg_type(field, oid),
+            _ => field,
+        }
+    }
+
+    /// The number of its type in PostgreSQL.
+    pub(crate) fn type_oid(&self) -> i64 {
+        match self.type_name {
+            // As the name of a type in SQL, it is that of another one.
+            "char" => 18,
+            "_char" => 1002,
+            name => super::types::by_name(name).unwrap_or(25),
+        }
+    }
 }
 
 impl Table {
     pub(crate) fn read(relation: &Relation) -> Table {
         let columns: Vec<Column> = relation.columns.split(',').map(Column::read).collect();
-        let fields = columns.iter().map(|column| crate::types::field(column.name, &column.field_type, true));
+        let fields = columns.iter().map(Column::field);
         let schema = Arc::new(Schema::new(fields.collect::<Vec<Field>>()));
         Table { name: relation.name, columns, schema, rows: relation.rows }
     }

@@ -192,6 +192,16 @@ pub(crate) fn functions(found: &PgType) -> [String; 4] {
     ["in", "out", "recv", "send"].map(|way| format!("{stem}{separator}{way}"))
 }
 
+/// The same of arrays, whatever their items are.
+pub(crate) const ARRAY_FUNCTIONS: [&str; 4] = ["array_in", "array_out", "array_recv", "array_send"];
+
+/// What statements cannot call and catalogs refer to all the same: what reads and writes values of types, and handles relations.
+pub(crate) fn internal_functions() -> Vec<String> {
+    let handlers = ["array_subscript_handler", "heap_tableam_handler", "bthandler", "hashhandler"];
+    let named = ARRAY_FUNCTIONS.into_iter().chain(handlers).map(str::to_owned);
+    TYPES.iter().flat_map(functions).chain(named).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 use datafusion::execution::session_state::SessionState;
 use filbert_data::{BLOB_HEADER_BYTES, Blob, Value};
-use filbert_grid::query::{SqlError, SqlErrorCode};
+use filbert_grid::query::{SqlError, SqlErrorCode, SqlSubject};
 use filbert_grid::{Caller, Change, Expiry, IndexConfig, Map, PartitionId, PutMode};
 
 use super::draft::{Draft, Origin};
 use super::tables::table;
+use crate::asker::Asker;
 use crate::catalog::Mapping;
 use crate::dialect::{AlterAction, AlterTable, Comment, schema_of};
 use crate::dml::expressions::{Inputs, RowExpression, RowScope};
@@ -24,6 +25,7 @@ use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::engine::Inner;
 use crate::error::parsing_error;
+use crate::surroundings::Occasion;
 use crate::tables::Tables;
 
 /// Takes entries of a map, keys and values, a partition at a time.
@@ -33,7 +35,7 @@ type VisitEntries<'v> = dyn FnMut(&[(Blob, Blob)]) -> Result<(), SqlError> + 'v;
 const ROUNDS_MAX: usize = 100;
 
 /// Changes a table.
-pub(crate) fn alter(engine: &Inner, statement: &AlterTable) -> Result<(), SqlError> {
+pub(crate) fn alter(engine: &Inner, asker: &Asker, statement: &AlterTable) -> Result<(), SqlError> {
     let tables = &engine.tables;
     let old = match table(tables, &statement.name) {
         Ok(mapping) => mapping,
@@ -51,12 +53,14 @@ pub(crate) fn alter(engine: &Inner, statement: &AlterTable) -> Result<(), SqlErr
     if let Some(name) = renamed
         && (tables.catalog().mapping(name).is_some() || tables.catalog().view(name).is_some())
     {
-        return Err(parsing_error(format!("relation {name:?} already exists")).with_sqlstate("42P07"));
+        let error = parsing_error(format!("relation {name:?} already exists")).with_sqlstate("42P07");
+        return Err(error.about(SqlSubject::UsedName { name: name.to_owned() }));
     }
     let origins = draft.origins();
     let new = Arc::new(draft.mapping(renamed.unwrap_or(&old.name))?);
-    let state = engine.sessions.planning(Default::default());
-    let change = RowChange::new(tables, state, old, new, origins)?;
+    let state = engine.sessions.planning(asker.dialect());
+    let occasion = engine.sessions.occasion(asker.dialect(), asker.session());
+    let change = RowChange::new(tables, state, (old, new), origins, occasion)?;
     change.run(tables)
 }
 
@@ -89,6 +93,8 @@ struct RowChange {
     maker: RowMaker,
     /// Where each of the new columns comes from.
     sources: Vec<Source>,
+    /// Who asks, and when: the same for all rows.
+    occasion: Occasion,
 }
 
 enum Source {
@@ -112,9 +118,9 @@ impl RowChange {
     fn new(
         tables: &Tables,
         state: &SessionState,
-        old: Arc<Mapping>,
-        new: Arc<Mapping>,
+        (old, new): (Arc<Mapping>, Arc<Mapping>),
         origins: Vec<Origin>,
+        occasion: Occasion,
     ) -> Result<Self, SqlError> {
         let grid = tables.grid()?;
         let maker = |mapping: &Arc<Mapping>| RowMaker::new(mapping, grid.schemas(), state, tables.catalog().row_ids());
@@ -135,7 +141,7 @@ impl RowChange {
         let mapped = tables.find(&old.name)?.ok_or_else(|| tables.not_found(&old.name))?;
         let stored = StoredRows::of(&old, mapped.table.formats());
         let (old_maker, maker) = (maker(&old)?, maker(&new)?);
-        Ok(RowChange { map: mapped.table.map().clone(), stored, old_maker, maker, sources, old, new })
+        Ok(RowChange { map: mapped.table.map().clone(), stored, old_maker, maker, sources, old, new, occasion })
     }
 
     fn run(&self, tables: &Tables) -> Result<(), SqlError> {
@@ -183,12 +189,12 @@ impl RowChange {
                     self.maker.convert(column, value)?
                 }
                 Source::Expression(expression) => {
-                    self.maker.convert(column, expression.evaluate(&Inputs::row(&old))?)?
+                    self.maker.convert(column, expression.evaluate(&Inputs::row(&old, &self.occasion))?)?
                 }
-                Source::Default => self.maker.default_value(column)?,
+                Source::Default => self.maker.default_value(column, Some(&self.occasion))?,
             });
         }
-        self.maker.check(&mut row)?;
+        self.maker.check(&mut row, &self.occasion)?;
         self.maker.entry(&row)
     }
 

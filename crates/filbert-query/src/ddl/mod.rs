@@ -27,7 +27,7 @@ pub(crate) async fn run(engine: &Inner, asker: &Asker, parsed: &Parsed) -> Resul
         Parsed::Table(TableStatement::Create(table)) if table.source.is_some() => {
             return tables::create_as(engine, asker, table).await;
         }
-        Parsed::Table(statement) => return table_statement(engine, statement),
+        Parsed::Table(statement) => return table_statement(engine, asker, statement),
         Parsed::CreateMapping(statement) => create_mapping(tables, statement),
         Parsed::DropMapping { name, if_exists } => drop_mapping(tables, name, *if_exists),
         Parsed::CreateIndex(statement) => create_index(tables, statement),
@@ -42,13 +42,13 @@ pub(crate) async fn run(engine: &Inner, asker: &Asker, parsed: &Parsed) -> Resul
 }
 
 /// Runs a statement about tables; returns the number of rows that it tells.
-fn table_statement(engine: &Inner, statement: &TableStatement) -> Result<u64, SqlError> {
+fn table_statement(engine: &Inner, asker: &Asker, statement: &TableStatement) -> Result<u64, SqlError> {
     let all = &engine.tables;
     match statement {
-        TableStatement::Create(table) => tables::create(engine, table).map(u64::from),
+        TableStatement::Create(table) => tables::create(engine, asker, table).map(u64::from),
         TableStatement::Drop { names, if_exists } => tables::drop(all, names, *if_exists),
         TableStatement::Truncate { names, restart } => tables::truncate(all, names, *restart),
-        TableStatement::Alter(statement) => alter::alter(engine, statement).map(|()| 0),
+        TableStatement::Alter(statement) => alter::alter(engine, asker, statement).map(|()| 0),
         TableStatement::Comment(comment) => alter::comment(all, comment).map(|()| 0),
         TableStatement::CreateSchema { name, if_not_exists } => {
             all.catalog().put_schema(name, *if_not_exists).map(|()| 0)

@@ -19,7 +19,7 @@ use crate::tables::Tables;
 const RESERVED: [&str; 4] = ["information_schema", "pg_catalog", "sys", "blob"];
 
 /// Makes a table; `false` if it was there and that is no error.
-pub(crate) fn create(engine: &Inner, statement: &CreateTable) -> Result<bool, SqlError> {
+pub(crate) fn create(engine: &Inner, asker: &Asker, statement: &CreateTable) -> Result<bool, SqlError> {
     let tables = &engine.tables;
     let name = statement.name.as_str();
     if let (Some(schema), _) = schema_of(name)
@@ -35,7 +35,7 @@ pub(crate) fn create(engine: &Inner, statement: &CreateTable) -> Result<bool, Sq
     let grid = tables.grid()?;
     // Defaults and checks that cannot be planned are told of now.
     tables.catalog().row_ids().not_before(grid.now().0);
-    RowMaker::new(&mapping, grid.schemas(), engine.sessions.planning(Default::default()), tables.catalog().row_ids())?;
+    RowMaker::new(&mapping, grid.schemas(), engine.sessions.planning(asker.dialect()), tables.catalog().row_ids())?;
     if grid.map_names().binary_search_by(|known| known.as_str().cmp(name)).is_ok() && !grid.map(name)?.is_empty() {
         let text =
             format!("a map {name:?} has entries: CREATE MAPPING shows them as rows, a table begins with an empty one");
@@ -184,17 +184,12 @@ pub(crate) async fn create_as(engine: &Inner, asker: &Asker, statement: &CreateT
         let declared = DeclaredType::Plain(column.field_type.clone());
         table.columns.push(ColumnDefinition::plain(name, declared));
     }
-    if !create(engine, &table)? || statement.without_data {
+    if !create(engine, asker, &table)? || statement.without_data {
         return Ok(0);
     }
     let names = table.columns.into_iter().map(|column| column.name).collect();
     let insert = Insert { table: table.name, columns: names, source: Some(query.clone()), ..Insert::default() };
-    let dml = Dml {
-        grid: engine.tables.grid()?,
-        tables: &engine.tables,
-        sessions: &engine.sessions,
-        dialect: asker.dialect(),
-    };
+    let dml = Dml::begins(engine, asker)?;
     match dml.insert(&insert, &[]).await {
         Ok(Changed::Count(count)) => Ok(count),
         Ok(Changed::Rows(..)) => Ok(0),

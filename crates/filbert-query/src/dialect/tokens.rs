@@ -155,6 +155,55 @@ pub(crate) fn located(error: SqlError, text: &str, of: Dialect) -> SqlError {
     }
 }
 
+/// Where in a text a relation is named first, in characters from 1: behind a word that a relation follows, or a comma of its list.
+pub(crate) fn place_of_relation(text: &str, name: &str, of: Dialect) -> Option<u32> {
+    let tokens = Tokenizer::new(grammar(of), text).tokenize_with_location().ok()?;
+    let mut tokens = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).peekable();
+    let (mut follows, mut in_list) = (false, false);
+    while let Some(token) = tokens.next() {
+        let Token::Word(word) = &token.token else {
+            follows = token.token == Token::LParen && follows || token.token == Token::Comma && in_list;
+            continue;
+        };
+        let mut written = word_of(word);
+        while tokens.next_if(|next| next.token == Token::Period).is_some() {
+            if let Some(Token::Word(part)) = tokens.peek().map(|next| &next.token) {
+                written = format!("{written}.{}", word_of(part));
+                tokens.next();
+            }
+        }
+        if follows && (written == name || written.rsplit('.').next() == Some(name)) {
+            let before = text.get(..offset(text, token.span.start))?;
+            return u32::try_from(before.chars().count() + 1).ok();
+        }
+        let keyword = if word.quote_style.is_none() { word.keyword } else { Keyword::NoKeyword };
+        follows = matches!(
+            keyword,
+            Keyword::FROM
+                | Keyword::JOIN
+                | Keyword::USING
+                | Keyword::ONLY
+                | Keyword::TABLE
+                | Keyword::INTO
+                | Keyword::UPDATE
+                | Keyword::COPY
+        );
+        in_list = match keyword {
+            Keyword::FROM | Keyword::USING => true,
+            Keyword::SELECT | Keyword::WHERE | Keyword::GROUP | Keyword::ORDER | Keyword::SET | Keyword::RETURNING => {
+                false
+            }
+            _ => in_list,
+        };
+    }
+    None
+}
+
+/// A word as names are compared.
+fn word_of(word: &datafusion::sql::sqlparser::tokenizer::Word) -> String {
+    if word.quote_style.is_some() { word.value.clone() } else { word.value.to_ascii_lowercase() }
+}
+
 /// The byte of a place.
 pub(super) fn offset(text: &str, location: Location) -> usize {
     let line = usize::try_from(location.line.saturating_sub(1)).unwrap_or(usize::MAX);

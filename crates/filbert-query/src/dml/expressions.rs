@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, DataFusionError, ExprSchema, ScalarValue, TableReference};
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{ColumnarValue, Expr as Logical};
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::logical_expr::{ColumnarValue, Expr as Logical, Volatility};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias};
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlError;
@@ -17,6 +18,7 @@ use crate::catalog::Mapping;
 use crate::dml::literals::{constant, parameter};
 use crate::error::{data_error, of_datafusion, parsing_error};
 use crate::scan::builder::{ColumnBuilder, batch};
+use crate::surroundings::Occasion;
 use crate::types::{field, field_type_of, field_type_of_arrow, value_of};
 
 /// What the row that could not be inserted is called.
@@ -33,6 +35,8 @@ pub(crate) struct Inputs<'r> {
     pub(crate) excluded: &'r [Value<'r>],
     /// The statement's parameters.
     pub(crate) parameters: &'r [Value<'r>],
+    /// Who asks, and when.
+    pub(crate) occasion: Option<&'r Occasion>,
 }
 
 /// Where a value is among the inputs.
@@ -45,8 +49,8 @@ enum Place {
 
 impl<'r> Inputs<'r> {
     /// A row alone.
-    pub(crate) fn row(row: &'r [Value<'r>]) -> Self {
-        Inputs { row, ..Inputs::default() }
+    pub(crate) fn row(row: &'r [Value<'r>], occasion: &'r Occasion) -> Self {
+        Inputs { row, occasion: Some(occasion), ..Inputs::default() }
     }
 
     fn get(&self, place: Place) -> Result<&'r Value<'r>, SqlError> {
@@ -104,6 +108,8 @@ pub(crate) struct RowExpression {
     read: Vec<(Place, FieldType)>,
     schema: SchemaRef,
     output: FieldType,
+    /// Whether it depends on who asks, or on the time.
+    depends: bool,
 }
 
 /// What expressions may name.
@@ -199,11 +205,12 @@ impl RowScope {
                 fields.push((qualifier.cloned(), Arc::clone(field)));
             }
         }
+        let depends = logical.exists(|expr| Ok(depends(expr))).unwrap_or(true);
         let schema = DFSchema::new_with_metadata(fields, Default::default()).map_err(failed)?;
         let physical = state.create_physical_expr(logical, &schema).map_err(failed)?;
         let arrow: SchemaRef = schema.inner().clone();
         let output = field_type_of(physical.return_field(&arrow).map_err(failed)?.as_ref());
-        Ok(RowExpression { physical, read, schema: arrow, output })
+        Ok(RowExpression { physical, read, schema: arrow, output, depends })
     }
 }
 
@@ -258,6 +265,27 @@ fn parameter_of<'p>(column: &Column, parameters: &'p [(usize, DataType)]) -> Opt
     parameters.iter().find(|(known, _)| *known == number).map(|(number, data_type)| (*number, data_type))
 }
 
+/// Whether a function gives other values for the same arguments.
+fn depends(expr: &Logical) -> bool {
+    matches!(expr, Logical::ScalarFunction(function) if function.func.signature().volatility != Volatility::Immutable)
+}
+
+/// An expression whose functions see these settings.
+fn seeing(physical: &Arc<dyn PhysicalExpr>, options: &Arc<ConfigOptions>) -> Result<Arc<dyn PhysicalExpr>, SqlError> {
+    let rebound = |node: Arc<dyn PhysicalExpr>| {
+        let Some(function) = node.downcast_ref::<ScalarFunctionExpr>() else { return Ok(Transformed::no(node)) };
+        let bound = ScalarFunctionExpr::new(
+            function.name(),
+            Arc::new(function.fun().clone()),
+            function.args().to_vec(),
+            function.return_field(&Schema::empty())?,
+            options.clone(),
+        );
+        Ok(Transformed::yes(Arc::new(bound) as Arc<dyn PhysicalExpr>))
+    };
+    Ok(physical.clone().transform_up(rebound).map_err(failed)?.data)
+}
+
 fn has_subquery(expr: &Logical) -> bool {
     let is_one =
         |expr: &Logical| Ok(matches!(expr, Logical::ScalarSubquery(_) | Logical::InSubquery(_) | Logical::Exists(_)));
@@ -284,7 +312,11 @@ impl RowExpression {
             arrays.push(builder.finish());
         }
         let rows = batch(&self.schema, arrays, 1).map_err(failed)?;
-        let scalar = match self.physical.evaluate(&rows).map_err(failed)? {
+        let evaluated = match inputs.occasion {
+            Some(occasion) if self.depends => seeing(&self.physical, occasion.options())?.evaluate(&rows),
+            _ => self.physical.evaluate(&rows),
+        };
+        let scalar = match evaluated.map_err(failed)? {
             ColumnarValue::Scalar(scalar) => scalar,
             ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0).map_err(failed)?,
         };

@@ -27,9 +27,9 @@ impl Dml<'_> {
         let Some(source) = &insert.source else {
             let mut row = vec![Value::Null; mapping.columns.len()];
             let given = vec![false; row.len()];
-            inserter.maker().complete(&mut row, &given)?;
+            inserter.maker().complete(&mut row, &given, &self.occasion)?;
             let written = self.write(&inserter, &row, parameters).await?;
-            changed.add(&written, &row, parameters)?;
+            changed.add(&written, &row, parameters, &self.occasion)?;
             return changed.end();
         };
         let mut query = (**source).clone();
@@ -73,9 +73,9 @@ impl Dml<'_> {
                         *given = true;
                     }
                 }
-                inserter.maker().complete(&mut row, &given)?;
+                inserter.maker().complete(&mut row, &given, &self.occasion)?;
                 let written = self.write(&inserter, &row, parameters).await?;
-                changed.add(&written, &row, parameters)?;
+                changed.add(&written, &row, parameters, &self.occasion)?;
                 number += 1;
             }
         }
@@ -90,7 +90,7 @@ impl Dml<'_> {
         parameters: &[Value<'_>],
     ) -> Result<Written, SqlError> {
         loop {
-            if let Some(written) = inserter.write(row, parameters, &mut Scratch::default())? {
+            if let Some(written) = inserter.write(row, parameters, &self.occasion, &mut Scratch::default())? {
                 return Ok(written);
             }
             let key = inserter.maker().writer().key(row)?;

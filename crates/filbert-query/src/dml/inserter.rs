@@ -16,6 +16,7 @@ use crate::dml::stored::StoredRows;
 use crate::dml::targets::assigned_columns;
 use crate::error::parsing_error;
 use crate::scan::table::MapTable;
+use crate::surroundings::Occasion;
 use crate::tables::{Mapped, Tables};
 
 /// How often a row is looked at again that others change meanwhile.
@@ -127,6 +128,7 @@ impl Inserter {
         &self,
         row: &[Value<'_>],
         parameters: &[Value<'_>],
+        occasion: &Occasion,
         scratch: &mut Scratch,
     ) -> Result<Option<Written>, SqlError> {
         let Scratch { key, value } = scratch;
@@ -144,7 +146,7 @@ impl Inserter {
                     None => return Ok(None),
                 }
             };
-            let Some(new) = self.updated(update, key, &old, row, parameters)? else {
+            let Some(new) = self.updated(update, (key, &old), row, parameters, occasion)? else {
                 return Ok(Some(Written::Nothing));
             };
             let replacement = self.maker.writer().value(&new)?;
@@ -176,13 +178,13 @@ impl Inserter {
     fn updated(
         &self,
         update: &UpdateThere,
-        key: &[u8],
-        old: &[u8],
+        (key, old): (&[u8], &[u8]),
         excluded: &[Value<'_>],
         parameters: &[Value<'_>],
+        occasion: &Occasion,
     ) -> Result<Option<Vec<Value<'static>>>, SqlError> {
         let row = update.stored.read(self.maker.writer(), key, old)?;
-        let inputs = Inputs { row: &row, excluded, parameters };
+        let inputs = Inputs { row: &row, excluded, parameters, occasion: Some(occasion) };
         if let Some(condition) = &update.condition
             && condition.evaluate(&inputs)? != Value::Boolean(true)
         {
@@ -195,7 +197,7 @@ impl Inserter {
                 *place = value;
             }
         }
-        self.maker.check(&mut new)?;
+        self.maker.check(&mut new, occasion)?;
         Ok(Some(new))
     }
 

@@ -34,16 +34,19 @@ use filbert_data::{FieldType, Value};
 use filbert_grid::Grid;
 use filbert_grid::query::{ColumnMeta, ColumnReader, Dialect, SqlError};
 
+use crate::asker::Asker;
 use crate::catalog::Mapping;
 use crate::dialect::schema_of;
 use crate::dml::apply::Changes;
 use crate::dml::inserter::Written;
 use crate::dml::returning::{Returning, Told};
 use crate::dml::rows::RowMaker;
+use crate::engine::Inner;
 use crate::error::of_datafusion;
 use crate::plan::planner::{bind, plan_rewritten, with_parameters};
 use crate::plan::session::Sessions;
 use crate::scan::table::MapTable;
+use crate::surroundings::Occasion;
 use crate::tables::{Mapped, Tables};
 use crate::types::value_of;
 
@@ -53,11 +56,26 @@ pub(crate) struct Dml<'e> {
     pub(crate) tables: &'e Tables,
     pub(crate) sessions: &'e Sessions,
     pub(crate) dialect: Dialect,
+    /// Who asks, and when the statement began.
+    pub(crate) occasion: Occasion,
+}
+
+impl<'e> Dml<'e> {
+    /// A statement of somebody that begins now.
+    pub(crate) fn begins(engine: &'e Inner, asker: &Asker) -> Result<Dml<'e>, SqlError> {
+        Ok(Dml {
+            grid: engine.tables.grid()?,
+            tables: &engine.tables,
+            sessions: &engine.sessions,
+            dialect: asker.dialect(),
+            occasion: engine.sessions.occasion(asker.dialect(), asker.session()),
+        })
+    }
 }
 
 impl Dml<'_> {
     async fn stream(&self, query: Query, parameters: &[Value<'_>]) -> Result<SendableRecordBatchStream, SqlError> {
-        let state = self.sessions.begin(self.dialect);
+        let state = self.sessions.begin_within(self.dialect, &self.occasion);
         let plan = plan_rewritten(&state, self.tables, self.dialect, query).await?;
         let types = crate::plan::planner::parameter_types(&plan)?;
         // A parameter may stand in a part that was optimized away or in an assignment alone: more values are no error here.
@@ -115,19 +133,25 @@ pub(crate) enum Changed {
 
 impl Changing {
     /// Counts what became of a row that was to be added.
-    fn add(&mut self, written: &Written, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<(), SqlError> {
+    fn add(
+        &mut self,
+        written: &Written,
+        row: &[Value<'_>],
+        parameters: &[Value<'_>],
+        occasion: &Occasion,
+    ) -> Result<(), SqlError> {
         match written {
-            Written::Added => self.change(row, parameters),
-            Written::Updated(row) => self.change(row, parameters),
+            Written::Added => self.change(row, parameters, occasion),
+            Written::Updated(row) => self.change(row, parameters, occasion),
             Written::Nothing => Ok(()),
         }
     }
 
     /// Counts a row that was changed.
-    fn change(&mut self, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<(), SqlError> {
+    fn change(&mut self, row: &[Value<'_>], parameters: &[Value<'_>], occasion: &Occasion) -> Result<(), SqlError> {
         self.count += 1;
         match &mut self.returning {
-            Some((returning, told)) => returning.tell(told, row, parameters),
+            Some((returning, told)) => returning.tell(told, row, parameters, occasion),
             None => Ok(()),
         }
     }

@@ -13,6 +13,7 @@ use crate::catalog::Mapping;
 use crate::dml::expressions::{Inputs, RowScope, RowValue};
 use crate::error::{data_error, of_datafusion, parsing_error};
 use crate::scan::builder::{ColumnBuilder, batch};
+use crate::surroundings::Occasion;
 use crate::types::field;
 
 /// What is told of each row.
@@ -42,7 +43,12 @@ impl Returning {
         let (mut columns, mut values) = (Vec::new(), Vec::new());
         let mut tell = |name: &str, expr: &Expr| -> Result<(), SqlError> {
             let value = scope.value(state, expr)?;
-            columns.push(ColumnMeta { name: name.to_owned(), field_type: value.output(), nullable: true });
+            columns.push(ColumnMeta {
+                name: name.to_owned(),
+                field_type: value.output(),
+                nullable: true,
+                pg_type: None,
+            });
             values.push(value);
             Ok(())
         };
@@ -76,8 +82,14 @@ impl Returning {
     ///
     /// # Errors
     /// A value cannot be computed.
-    pub(crate) fn tell(&self, told: &mut Told, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<(), SqlError> {
-        let inputs = Inputs { row, excluded: &[], parameters };
+    pub(crate) fn tell(
+        &self,
+        told: &mut Told,
+        row: &[Value<'_>],
+        parameters: &[Value<'_>],
+        occasion: &Occasion,
+    ) -> Result<(), SqlError> {
+        let inputs = Inputs { row, excluded: &[], parameters, occasion: Some(occasion) };
         for ((value, builder), column) in self.values.iter().zip(&mut told.builders).zip(self.columns.iter()) {
             let value = value.evaluate(&inputs)?;
             let value = match (&column.field_type, value) {

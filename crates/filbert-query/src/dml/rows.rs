@@ -20,6 +20,7 @@ use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::{constant, is_default};
 use crate::dml::writer::EntryWriter;
 use crate::error::data_error;
+use crate::surroundings::Occasion;
 
 /// Makes entries of rows.
 pub(crate) struct RowMaker {
@@ -142,7 +143,7 @@ impl RowMaker {
         state: &SessionState,
     ) -> Result<RowValue, SqlError> {
         if is_default(expr) {
-            return Ok(RowValue::Constant(self.default_value(column)?));
+            return Ok(RowValue::Constant(self.default_value(column, None)?));
         }
         self.check_target(column)?;
         scope.value(state, expr)
@@ -165,34 +166,35 @@ impl RowMaker {
     }
 
     /// What a column is where nothing is given.
-    pub(crate) fn default_value(&self, column: usize) -> Result<Value<'static>, SqlError> {
+    pub(crate) fn default_value(&self, column: usize, occasion: Option<&Occasion>) -> Result<Value<'static>, SqlError> {
+        let now = || occasion.map_or_else(Utc::now, Occasion::now);
         let Some(rule) = self.rules.get(column) else { return Ok(Value::Null) };
         let value = match &rule.default {
             DefaultValue::Constant(value) => return Ok(value.clone()),
             DefaultValue::Next(sequence) => Value::Int64(sequence.next()),
             DefaultValue::RowId => return Ok(Value::Int64(self.row_ids.next())),
-            DefaultValue::Now => Value::TimestampTz(Utc::now().fixed_offset()),
-            DefaultValue::Today => Value::Date(Utc::now().date_naive()),
+            DefaultValue::Now => Value::TimestampTz(now().fixed_offset()),
+            DefaultValue::Today => Value::Date(now().date_naive()),
             DefaultValue::RandomUuid => Value::Uuid(Uuid::new_v4()),
-            DefaultValue::Computed(expression) => expression.evaluate(&Inputs::default())?,
+            DefaultValue::Computed(expression) => expression.evaluate(&Inputs { occasion, ..Inputs::default() })?,
         };
         self.convert(column, value)
     }
 
     /// Fills in what is not given, for a new row: `given` says which columns are.
-    pub(crate) fn complete(&self, row: &mut [Value<'_>], given: &[bool]) -> Result<(), SqlError> {
+    pub(crate) fn complete(&self, row: &mut [Value<'_>], given: &[bool], occasion: &Occasion) -> Result<(), SqlError> {
         for (index, given) in given.iter().enumerate() {
             if !given && let Some(place) = row.get_mut(index) {
-                *place = self.default_value(index)?;
+                *place = self.default_value(index, Some(occasion))?;
             }
         }
-        self.check(row)
+        self.check(row, occasion)
     }
 
     /// Computes generated columns and checks constraints, for a row that is whole.
-    pub(crate) fn check(&self, row: &mut [Value<'_>]) -> Result<(), SqlError> {
+    pub(crate) fn check(&self, row: &mut [Value<'_>], occasion: &Occasion) -> Result<(), SqlError> {
         for (index, expression) in &self.generated {
-            let value = self.convert(*index, expression.evaluate(&Inputs::row(row))?)?;
+            let value = self.convert(*index, expression.evaluate(&Inputs::row(row, occasion))?)?;
             if let Some(place) = row.get_mut(*index) {
                 *place = value;
             }
@@ -208,7 +210,7 @@ impl RowMaker {
             }
         }
         for (name, condition) in &self.checks {
-            if condition.evaluate(&Inputs::row(row))? == Value::Boolean(false) {
+            if condition.evaluate(&Inputs::row(row, occasion))? == Value::Boolean(false) {
                 let text = format!("new row for relation {:?} violates check constraint {name:?}", self.mapping.name);
                 return Err(data_error(text).with_sqlstate("23514"));
             }

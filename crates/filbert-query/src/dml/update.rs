@@ -82,14 +82,14 @@ impl Dml<'_> {
             let mut row = vec![Value::Null; mapping.columns.len()];
             for (item, &target) in columns.iter().enumerate() {
                 let value = match defaults.contains(&target) {
-                    true => rows.default_value(target)?,
+                    true => rows.default_value(target, Some(&self.occasion))?,
                     false => rows.convert(target, found.get(item + 2, at)?)?.into_owned(),
                 };
                 if let Some(place) = row.get_mut(target) {
                     *place = value;
                 }
             }
-            rows.check(&mut row)?;
+            rows.check(&mut row, &self.occasion)?;
             let value = rows.writer().value(&row)?;
             let rewrite =
                 if moves_keys { Rewrite::Entry(rows.writer().key(&row)?, value) } else { Rewrite::Value(value) };
@@ -167,7 +167,7 @@ impl Dml<'_> {
                     let (rewritten, row) = rewrite(&found, at)?;
                     match changes.rewrite(&key, &expected, &rewritten, rows).await? {
                         Outcome::Made => {
-                            changing.change(&row, parameters)?;
+                            changing.change(&row, parameters, &self.occasion)?;
                             if !joined.is_empty() {
                                 done.insert(key);
                             }

@@ -6,10 +6,23 @@ use filbert_data::{
     Blob, DataError, FieldPath, FieldType, IdsLayout, Side, Step, ToBlob, Value, compact, ids, portable,
 };
 use filbert_grid::Schemas;
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{SqlError, SqlSubject};
 
 use crate::catalog::{EntryFormat, Mapping, MappingColumn};
 use crate::error::data_error;
+
+/// What the error of a conversion is about, where dialects have words of their own for it.
+fn subject(error: &DataError, said: &SqlError, field_type: &FieldType) -> Option<SqlSubject> {
+    let DataError::NotConvertible { value, .. } = error else { return None };
+    match said.sqlstate {
+        Some("22P02") => {
+            let text = value.trim_start_matches('"').trim_end_matches('"').to_owned();
+            Some(SqlSubject::Text { text, field_type: field_type.clone() })
+        }
+        Some("22003") => Some(SqlSubject::OutOfRange { field_type: field_type.clone() }),
+        _ => None,
+    }
+}
 
 /// Writes one half of an entry.
 enum Part {
@@ -81,7 +94,8 @@ impl EntryWriter {
         }
         value.convert(field_type).map_err(|error| {
             let of_type = super::rows::conversion(&error);
-            SqlError { message: format!("column {name:?}: {}", of_type.message), ..of_type }
+            let subject = subject(&error, &of_type, field_type).map(Box::new);
+            SqlError { message: format!("column {name:?}: {}", of_type.message), subject, ..of_type }
         })
     }
 

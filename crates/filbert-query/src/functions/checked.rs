@@ -27,7 +27,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use filbert_data::FieldType;
-use filbert_grid::query::Dialect;
+use filbert_grid::query::{Dialect, SqlSubject};
 
 use super::row::{Function, failed, is_integer, is_text, wrong_arguments};
 use super::text::JSON_AS_TEXT;
@@ -214,7 +214,9 @@ fn compute(args: &ScalarFunctionArgs, operator: Operator) -> Result<ColumnarValu
         Operator::Minus => datafusion::physical_expr_common::datum::apply(left, right, |l, r| sub(l, r)),
         _ => datafusion::physical_expr_common::datum::apply(left, right, |l, r| mul(l, r)),
     };
-    computed.map_err(|_| carried(data_error(overflow(left, right, operator)).with_sqlstate("22003")))
+    let out_of_range = SqlSubject::OutOfRange { field_type: FieldType::BigInt };
+    computed
+        .map_err(|_| carried(data_error(overflow(left, right, operator)).with_sqlstate("22003").about(out_of_range)))
 }
 
 /// The message for the first row that overflows.
@@ -300,6 +302,11 @@ fn checked(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Expr::Cast(to_text) if is_text(to_text.field.data_type()) && is_json(&to_text.expr, schema) => {
             call(&JSON_AS_TEXT, vec![*to_text.expr])
         }
+        // A function's number is its name as a text.
+        Expr::Cast(to_text) if is_text(to_text.field.data_type()) && is_function_number(&to_text.expr, schema) => {
+            let kind = Expr::Literal(ScalarValue::Utf8View(Some("proc".to_owned())), None);
+            call(&super::server::REG_NAME, vec![kind, *to_text.expr])
+        }
         Expr::Negative(operand) if !matches!(*operand, Expr::Literal(..)) && whole(&operand) => {
             let data_type = operand.get_type(schema).unwrap_or(DataType::Int64);
             let computed = call(&SUBTRACT, vec![Expr::Literal(ScalarValue::Int64(Some(0)), None), *operand]);
@@ -316,6 +323,10 @@ fn checked(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
 
 fn is_json(expression: &Expr, schema: &DFSchema) -> bool {
     expression.to_field(schema).is_ok_and(|(_, field)| crate::types::field_type_of(&field) == FieldType::Json)
+}
+
+fn is_function_number(expression: &Expr, schema: &DFSchema) -> bool {
+    expression.to_field(schema).is_ok_and(|(_, field)| crate::types::pg_type_of(&field) == Some(crate::types::REGPROC))
 }
 
 fn call(function: &LazyLock<Arc<ScalarUDF>>, args: Vec<Expr>) -> Transformed<Expr> {

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use filbert_data::FieldType;
+use filbert_grid::query::SqlSubject;
 
 use crate::error::{carried, data_error, parsing_error};
 
@@ -92,14 +93,15 @@ impl ScalarUDFImpl for Function {
 
 /// The error for arguments that a function does not take.
 pub(super) fn wrong_arguments(name: &str, types: &[DataType]) -> DataFusionError {
-    let types: Vec<String> =
-        types.iter().map(|data_type| crate::types::field_type_of_arrow(data_type).to_string()).collect();
+    let arguments: Vec<FieldType> = types.iter().map(crate::types::field_type_of_arrow).collect();
+    let types: Vec<String> = arguments.iter().map(ToString::to_string).collect();
     let message = format!(
         "Cannot apply '{}' function to [{}] (consider adding an explicit CAST)",
         name.to_uppercase(),
         types.join(", ")
     );
-    carried(parsing_error(message).with_sqlstate("42883"))
+    let subject = SqlSubject::Function { name: name.to_lowercase(), arguments: Some(arguments), nearest: None };
+    carried(parsing_error(message).with_sqlstate("42883").about(subject))
 }
 
 /// An error in a value, within a plan.

@@ -152,17 +152,64 @@ pub(crate) fn result_name(name: &str) -> &str {
     name.split(REPEATED).next().unwrap_or(name)
 }
 
-/// Gives columns names of their own that have that of an earlier one.
+/// The tables of which a SELECT list has all columns.
+#[derive(Default)]
+struct Stars {
+    /// Whether of all tables.
+    all: bool,
+    /// The names of others.
+    of: Vec<String>,
+}
+
+impl Stars {
+    fn of(items: &[SelectItem]) -> Stars {
+        let mut stars = Stars::default();
+        for item in items {
+            match item {
+                SelectItem::Wildcard(_) => stars.all = true,
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                    stars.of.extend(idents(name).last().map(|name| name.value.clone()));
+                }
+                _ => {}
+            }
+        }
+        stars
+    }
+
+    /// Whether a column with this name, of a table if that is said, may be among them.
+    fn may_have(&self, column: &[Ident]) -> bool {
+        match column {
+            [.., table, _] => self.all || self.of.contains(&table.value),
+            _ => self.all || !self.of.is_empty(),
+        }
+    }
+}
+
+/// Gives columns names of their own that have that of an earlier one, or that `*` stands for as well.
 fn part_names(select: &mut Select) {
+    let stars = Stars::of(&select.projection);
     let mut names: Vec<String> = Vec::new();
+    let mut qualified: Vec<Vec<String>> = Vec::new();
     for item in &mut select.projection {
-        let (expr, name) = match &*item {
-            SelectItem::ExprWithAlias { expr, alias } => (expr, alias.value.clone()),
-            SelectItem::UnnamedExpr(expr @ Expr::Identifier(name)) => (expr, name.value.clone()),
+        let (expr, name, is_there) = match &*item {
+            SelectItem::ExprWithAlias { expr, alias } => (expr, alias.value.clone(), false),
+            SelectItem::UnnamedExpr(expr @ Expr::Identifier(name)) => {
+                (expr, name.value.clone(), stars.may_have(std::slice::from_ref(name)))
+            }
             // Qualified names of different tables are different in plans.
+            SelectItem::UnnamedExpr(expr @ Expr::CompoundIdentifier(parts)) => {
+                let written: Vec<String> = parts.iter().map(|part| part.value.clone()).collect();
+                let name = written.last().cloned().unwrap_or_default();
+                let is_there = stars.may_have(parts) || qualified.contains(&written);
+                qualified.push(written);
+                if !is_there {
+                    continue;
+                }
+                (expr, name, true)
+            }
             _ => continue,
         };
-        if names.contains(&name) {
+        if is_there || names.contains(&name) {
             let alias = Ident::with_quote('"', format!("{name}{REPEATED}{}", names.len()));
             *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
         }
@@ -219,6 +266,9 @@ mod tests {
     #[test]
     fn an_expression_without_a_name_is_called_by_its_number() {
         check("SELECT a, count(*), 1 AS one FROM o", r#"SELECT a, count(*) AS "EXPR$1", 1 AS one FROM o"#);
+        check("SELECT a, * FROM o", "SELECT a AS \"a\u{1}0\", * FROM o");
+        check("SELECT o.a, p.b, o.* FROM o, p", "SELECT o.a AS \"a\u{1}0\", p.b, o.* FROM o, p");
+        check("SELECT o.a, o.a, p.a FROM o, p", "SELECT o.a, o.a AS \"a\u{1}0\", p.a FROM o, p");
         check("SELECT 1 UNION SELECT 2", r#"SELECT 1 AS "EXPR$0" UNION SELECT 2"#);
     }
 }

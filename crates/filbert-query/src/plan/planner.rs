@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
 use datafusion::common::metadata::ScalarAndMetadata;
-use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Distinct, Expr as LogicalExpr, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::sqlparser::ast::{
     ObjectName, Query, Statement as SqlStatement, TableAlias, TableFactor, VisitMut, VisitorMut,
 };
-use filbert_data::Value;
+use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnMeta, Dialect, SqlError};
 
 use crate::error::{data_error, of_datafusion, parsing_error};
 use crate::plan::columns::{name_columns, result_name};
 use crate::tables::Tables;
-use crate::types::{field_type_of, field_type_of_arrow, scalar_of};
+use crate::types::{REGPROC, field_type_of, field_type_of_arrow, pg_type_of, scalar_of};
 
 /// Views within views, at most.
 const VIEW_DEPTH_MAX: usize = 32;
@@ -41,7 +41,17 @@ pub(crate) async fn plan_query(
     expand_views(tables, &mut query)?;
     name_columns(&mut query, &|name| tables.visible_columns(name));
     let plan = plan_rewritten(state, tables, dialect, query).await?;
-    let columns = columns_of(&plan);
+    let pg_types = pg_types_of(&plan);
+    let plan = names_of_functions(state, plan, &pg_types).map_err(|error| of_datafusion(&error))?;
+    let mut columns = columns_of(&plan);
+    let fields = plan.schema().fields().iter().zip(pg_types);
+    for (column, (field, pg_type)) in Arc::make_mut(&mut columns).iter_mut().zip(fields) {
+        column.pg_type = pg_type.filter(|pg_type| *pg_type != REGPROC);
+        // As PostgreSQL has it, a NULL of which nothing else is known is a text.
+        if dialect != Dialect::Hazelcast && field.data_type().is_null() {
+            column.field_type = FieldType::Varchar;
+        }
+    }
     let parameters = parameter_types(&plan)?;
     Ok(PlannedQuery { plan, columns, parameters })
 }
@@ -67,8 +77,71 @@ pub(crate) fn columns_of(plan: &LogicalPlan) -> Arc<[ColumnMeta]> {
         name: result_name(field.name()).to_owned(),
         field_type: field_type_of(field),
         nullable: field.is_nullable(),
+        pg_type: None,
     };
     plan.schema().fields().iter().map(of_field).collect()
+}
+
+/// The columns of the same plan after it was optimized; which of PostgreSQL's types they are told as is known before that only.
+pub(crate) fn columns_after(plan: &LogicalPlan, before: &[ColumnMeta]) -> Arc<[ColumnMeta]> {
+    let mut columns = columns_of(plan);
+    let fields = plan.schema().fields().iter().zip(before);
+    for (column, (field, before)) in Arc::make_mut(&mut columns).iter_mut().zip(fields) {
+        column.pg_type = before.pg_type;
+        if field.data_type().is_null() {
+            column.field_type = before.field_type.clone();
+        }
+    }
+    columns
+}
+
+/// As which of PostgreSQL's types the columns of a result are told: what is cast is of the type that the cast says.
+fn pg_types_of(plan: &LogicalPlan) -> Vec<Option<u32>> {
+    let mut inner = plan;
+    let items = loop {
+        inner = match inner {
+            LogicalPlan::Projection(projection) => break projection.expr.as_slice(),
+            LogicalPlan::Sort(sort) => &sort.input,
+            LogicalPlan::Limit(limit) => &limit.input,
+            LogicalPlan::Distinct(Distinct::All(input)) => input,
+            _ => break &[],
+        };
+    };
+    let is_cast =
+        |at: usize| matches!(items.get(at).map(unaliased), Some(LogicalExpr::Cast(_) | LogicalExpr::TryCast(_)));
+    let fields = plan.schema().fields().iter().enumerate();
+    fields.map(|(at, field)| if is_cast(at) { None } else { pg_type_of(field) }).collect()
+}
+
+/// An expression without the names that it is given.
+pub(crate) fn unaliased(expr: &LogicalExpr) -> &LogicalExpr {
+    let mut expr = expr;
+    while let LogicalExpr::Alias(alias) = expr {
+        expr = &alias.expr;
+    }
+    expr
+}
+
+/// Functions of a result by their names, as PostgreSQL shows them; within a query they are numbers.
+fn names_of_functions(
+    state: &SessionState,
+    plan: LogicalPlan,
+    pg_types: &[Option<u32>],
+) -> Result<LogicalPlan, DataFusionError> {
+    if !pg_types.contains(&Some(REGPROC)) {
+        return Ok(plan);
+    }
+    let Some(reg_name) = state.scalar_functions().get("reg_name") else { return Ok(plan) };
+    let columns = plan.schema().columns();
+    let items = columns.into_iter().zip(pg_types).map(|(column, pg_type)| match pg_type {
+        Some(REGPROC) => {
+            let name = column.name.clone();
+            reg_name.call(vec![lit("proc"), LogicalExpr::Column(column)]).alias(name)
+        }
+        _ => LogicalExpr::Column(column),
+    });
+    let items: Vec<LogicalExpr> = items.collect();
+    LogicalPlanBuilder::from(plan).project(items)?.build()
 }
 
 /// The types of `$1`, `$2`, .. in order.

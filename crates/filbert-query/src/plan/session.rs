@@ -6,15 +6,16 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use filbert_grid::GridError;
-use filbert_grid::query::Dialect;
+use filbert_grid::query::{Dialect, Session};
 
 use crate::asker::Asker;
+use crate::catalogs;
 use crate::config::QueryConfig;
 use crate::dialect::CATALOGS;
 use crate::functions;
 use crate::plan::memory::{QueryMemory, ServerMemory};
 use crate::scan::scanner::BATCH_ROWS;
-use crate::surroundings::{Server, Surroundings};
+use crate::surroundings::{Occasion, Server, Surroundings};
 use crate::tables::TableCatalog;
 
 /// The catalog's name in statements, as in Hazelcast.
@@ -62,14 +63,20 @@ impl Sessions {
         }
     }
 
-    /// A session whose plans have memory of their own.
-    pub(crate) fn begin(&self, dialect: Dialect) -> SessionState {
-        self.begin_with(dialect, Surroundings::new(self.server.clone(), None))
-    }
-
-    /// The same for somebody, whom functions and catalogs see.
+    /// A session whose plans have memory of their own, for somebody whom functions and catalogs see.
     pub(crate) fn begin_for(&self, asker: &Asker) -> SessionState {
         self.begin_with(asker.dialect(), Surroundings::new(self.server.clone(), asker.session().cloned()))
+    }
+
+    /// A run of a statement that begins now.
+    pub(crate) fn occasion(&self, dialect: Dialect, session: Option<&Arc<Session>>) -> Occasion {
+        let surroundings = Surroundings::new(self.server.clone(), session.cloned());
+        Occasion::new(surroundings, self.planning(dialect).config_options().clone())
+    }
+
+    /// A session for a part of such a run.
+    pub(crate) fn begin_within(&self, dialect: Dialect, occasion: &Occasion) -> SessionState {
+        self.begin_with(dialect, occasion.surroundings().clone())
     }
 
     fn begin_with(&self, dialect: Dialect, surroundings: Surroundings) -> SessionState {
@@ -144,12 +151,15 @@ fn catalog_name(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The functions of PostgreSQL's dialect, by name, with the letters that `pg_proc` has for their kinds.
+/// The functions of PostgreSQL's dialect, by name, with the letters that `pg_proc` has for their kinds; and those that only catalogs
+/// refer to.
 fn function_names([_, _, postgres]: &[SessionState; 3]) -> Vec<(String, &'static str)> {
     let scalars = postgres.scalar_functions().keys().map(|name| (name.clone(), "f"));
     let aggregates = postgres.aggregate_functions().keys().map(|name| (name.clone(), "a"));
     let windows = postgres.window_functions().keys().map(|name| (name.clone(), "w"));
-    let mut names: Vec<_> = scalars.chain(aggregates).chain(windows).collect();
+    let internal = catalogs::types::internal_functions().into_iter().map(|name| (name, "f"));
+    let mut names: Vec<_> = scalars.chain(aggregates).chain(windows).chain(internal).collect();
     names.sort_unstable();
+    names.dedup_by(|left, right| left.0 == right.0);
     names
 }

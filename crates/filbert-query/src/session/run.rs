@@ -31,7 +31,12 @@ pub(crate) fn tag(command: &SessionCommand) -> &'static str {
 
 /// The columns of what a statement shows.
 pub(crate) fn value_columns(command: &SessionCommand) -> Option<Arc<[ColumnMeta]>> {
-    let column = |name: &str| ColumnMeta { name: name.to_owned(), field_type: FieldType::Varchar, nullable: true };
+    let column = |name: &str| ColumnMeta {
+        name: name.to_owned(),
+        field_type: FieldType::Varchar,
+        nullable: true,
+        pg_type: None,
+    };
     match command {
         SessionCommand::Show(name) => Some(Arc::from([column(&shown_name(name))])),
         SessionCommand::ShowAll => Some(["name", "setting", "description"].map(column).into()),

@@ -3,7 +3,7 @@
 use filbert_grid::query::{Dialect, Session, SqlError, SqlErrorCode};
 
 /// The version of PostgreSQL whose catalogs and protocol this is.
-pub(crate) const SERVER_VERSION: &str = "14.0 (Filbert)";
+pub(crate) const SERVER_VERSION: &str = concat!("14.0 (Filbert ", env!("CARGO_PKG_VERSION"), ")");
 /// The version of CrateDB whose catalogs this is.
 pub(crate) const CRATE_VERSION: &str = "5.10.0";
 

@@ -21,6 +21,7 @@ use crate::dml::targets::{assigned_columns, fit_targets, target_columns};
 use crate::scan::access::Operand;
 use crate::scan::table::MapTable;
 use crate::short::key::Key;
+use crate::surroundings::Occasion;
 use crate::tables::{Mapped, Tables};
 
 /// Rows that one statement writes in place.
@@ -95,12 +96,17 @@ impl ShortDml {
     }
 
     /// Makes the changes in the caller's thread; `None` if it would have to wait for a locked key. Nothing has been changed then.
-    pub(crate) fn run_in_place(&self, parameters: &[Value<'_>]) -> Option<Result<StatementResult, SqlError>> {
+    pub(crate) fn run_in_place(
+        &self,
+        parameters: &[Value<'_>],
+        occasion: &Occasion,
+    ) -> Option<Result<StatementResult, SqlError>> {
         let Some(returning) = &self.returning else {
-            return self.run(parameters, &mut |_| Ok(())).transpose().map(|count| count.map(StatementResult::Count));
+            let done = self.run(parameters, occasion, &mut |_| Ok(()));
+            return done.transpose().map(|count| count.map(StatementResult::Count));
         };
         let mut told: Told = returning.begin();
-        let done = self.run(parameters, &mut |row| returning.tell(&mut told, row, parameters));
+        let done = self.run(parameters, occasion, &mut |row| returning.tell(&mut told, row, parameters, occasion));
         match done {
             Ok(None) => None,
             Err(error) => Some(Err(error)),
@@ -117,11 +123,13 @@ impl ShortDml {
         self.returning.as_ref()
     }
 
-    fn run(&self, parameters: &[Value<'_>], tell: &mut Tell<'_>) -> Done {
+    fn run(&self, parameters: &[Value<'_>], occasion: &Occasion, tell: &mut Tell<'_>) -> Done {
         match &self.what {
-            What::Write { inserter, targets, rows } => write_rows(inserter, targets, rows, parameters, tell),
+            What::Write { inserter, targets, rows } => {
+                write_rows(inserter, (targets, rows), parameters, occasion, tell)
+            }
             What::Delete(keyed) => keyed.delete(parameters, self.returning.is_some(), tell),
-            What::Update { keyed, sets } => keyed.update(sets, parameters, tell),
+            What::Update { keyed, sets } => keyed.update(sets, parameters, occasion, tell),
         }
     }
 }
@@ -131,14 +139,14 @@ type Tell<'t> = dyn FnMut(&[Value<'_>]) -> Result<(), SqlError> + 't;
 
 fn write_rows(
     inserter: &Inserter,
-    targets: &[usize],
-    rows: &[Vec<Cell>],
+    (targets, rows): (&[usize], &[Vec<Cell>]),
     parameters: &[Value<'_>],
+    occasion: &Occasion,
     tell: &mut Tell<'_>,
 ) -> Done {
     let mut whole = Vec::with_capacity(rows.len());
     for cells in rows {
-        whole.push(row(inserter.maker(), targets, cells, parameters)?);
+        whole.push(row(inserter.maker(), targets, cells, parameters, occasion)?);
     }
     // Only the first can be given back as not done: what follows a change cannot start anew.
     if whole.len() > 1 {
@@ -153,7 +161,7 @@ fn write_rows(
     let mut count = 0;
     let mut scratch = Scratch::default();
     for (done, row) in whole.iter().enumerate() {
-        match inserter.write(row, parameters, &mut scratch)? {
+        match inserter.write(row, parameters, occasion, &mut scratch)? {
             Some(written) => {
                 count += written.count();
                 match &written {
@@ -178,6 +186,7 @@ fn row<'v>(
     targets: &[usize],
     cells: &'v [Cell],
     parameters: &'v [Value<'v>],
+    occasion: &Occasion,
 ) -> Result<Vec<Value<'v>>, SqlError> {
     let mut values = vec![Value::Null; maker.mapping().columns.len()];
     let mut given = vec![false; values.len()];
@@ -188,7 +197,7 @@ fn row<'v>(
             *given = true;
         }
     }
-    maker.complete(&mut values, &given)?;
+    maker.complete(&mut values, &given, occasion)?;
     Ok(values)
 }
 
@@ -228,19 +237,25 @@ impl Keyed {
         Err(changed_too_often())
     }
 
-    fn update(&self, sets: &[(usize, RowValue)], parameters: &[Value<'_>], tell: &mut Tell<'_>) -> Done {
+    fn update(
+        &self,
+        sets: &[(usize, RowValue)],
+        parameters: &[Value<'_>],
+        occasion: &Occasion,
+        tell: &mut Tell<'_>,
+    ) -> Done {
         let Some(key) = self.key.blob(&self.table, &self.maker, parameters)? else { return Ok(Some(0)) };
         for _ in 0..ROUNDS_MAX {
             let Some(old) = self.value(&key) else { return Ok(Some(0)) };
             let row = self.stored.read(self.maker.writer(), &key, &old)?;
             let mut new = row.clone();
-            let inputs = Inputs { row: &row, excluded: &[], parameters };
+            let inputs = Inputs { row: &row, excluded: &[], parameters, occasion: Some(occasion) };
             for (target, value) in sets {
                 if let Some(place) = new.get_mut(*target) {
                     *place = self.maker.convert(*target, value.evaluate(&inputs)?)?.into_owned();
                 }
             }
-            self.maker.check(&mut new)?;
+            self.maker.check(&mut new, occasion)?;
             let value = self.maker.writer().value(&new)?;
             match self.change(Change::ReplaceIfSame { key: &key, expected: &old, value: &value })? {
                 None => return Ok(None),

@@ -88,6 +88,14 @@ impl Drop for OpenDoors {
     }
 }
 
+/// The same settings with the version that `version()` tells too, unless another one is given.
+fn with_version(config: PostgresConfig) -> PostgresConfig {
+    match config.program_version.as_str() {
+        "" => PostgresConfig { program_version: env!("CARGO_PKG_VERSION").to_owned(), ..config },
+        _ => config,
+    }
+}
+
 /// Doors that listen and do not serve yet: either all of them are opened, or none.
 struct Listening {
     hazelcast: Option<Door>,
@@ -106,7 +114,7 @@ impl Listening {
             None => None,
         };
         let postgres = match doors.postgres {
-            Some(config) => Some(PostgresDoor::bind(grid.clone(), config).await?),
+            Some(config) => Some(PostgresDoor::bind(grid.clone(), with_version(config)).await?),
             None => None,
         };
         Ok(Listening { hazelcast, http, postgres })

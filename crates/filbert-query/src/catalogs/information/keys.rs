@@ -1,8 +1,11 @@
 //! Keys, constraints, schemas, views and routines: alike in PostgreSQL and CrateDB.
 
+use filbert_grid::query::Dialect;
+
 use super::super::facts::RelationKind;
 use super::super::relation::{Relation, Rows, no_rows, row};
 use super::super::scene::Scene;
+use super::super::{PG_CATALOG, oids};
 
 pub(super) const RELATIONS: &[Relation] = &[
     Relation {
@@ -57,9 +60,9 @@ pub(super) const RELATIONS: &[Relation] = &[
     Relation {
         name: "routines",
         columns: "specific_catalog name, specific_schema name, specific_name name, routine_catalog name, routine_schema name, \
-                  routine_name name, routine_type text, data_type text, routine_body text, routine_definition text, \
-                  external_name text, external_language text, is_deterministic text",
-        rows: no_rows,
+                  routine_name name, routine_type text=FUNCTION, data_type text, routine_body text=EXTERNAL, routine_definition text, \
+                  external_name text, external_language text=INTERNAL, is_deterministic text",
+        rows: routines,
     },
     Relation {
         name: "parameters",
@@ -115,6 +118,24 @@ pub(super) const RELATIONS: &[Relation] = &[
 fn schemata(scene: &Scene<'_>, rows: &mut Rows<'_>) {
     for (name, _) in &scene.facts().schemas {
         row!(rows, catalog_name: scene.database(), schema_name: name, schema_owner: scene.user());
+    }
+}
+
+/// The functions that statements can call. CrateDB lists those of users alone, of which there are none.
+fn routines(scene: &Scene<'_>, rows: &mut Rows<'_>) {
+    if scene.dialect != Dialect::Postgres {
+        return;
+    }
+    for (at, (name, _)) in scene.server.function_names().iter().enumerate() {
+        row!(rows,
+            specific_catalog: scene.database(),
+            specific_schema: PG_CATALOG,
+            specific_name: format!("{name}_{}", oids::of_function(at)),
+            routine_catalog: scene.database(),
+            routine_schema: PG_CATALOG,
+            routine_name: name,
+            external_name: name,
+        );
     }
 }
 

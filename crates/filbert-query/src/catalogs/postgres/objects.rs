@@ -55,10 +55,14 @@ pub(super) const RELATIONS: &[Relation] = &[
     Relation {
         name: "pg_am",
         columns: "tableoid oid=2601, oid oid, amname name, amhandler regproc, amtype char",
-        rows: |_, rows| {
-            row!(rows, oid: oids::HEAP, amname: "heap", amhandler: "heap_tableam_handler", amtype: "t");
-            row!(rows, oid: oids::BTREE, amname: "btree", amhandler: "bthandler", amtype: "i");
-            row!(rows, oid: oids::HASH, amname: "hash", amhandler: "hashhandler", amtype: "i");
+        rows: |scene, rows| {
+            for (oid, name, handler, kind) in [
+                (oids::HEAP, "heap", "heap_tableam_handler", "t"),
+                (oids::BTREE, "btree", "bthandler", "i"),
+                (oids::HASH, "hash", "hashhandler", "i"),
+            ] {
+                row!(rows, oid: oid, amname: name, amhandler: scene.server.function_oid(handler), amtype: kind);
+            }
         },
     },
     Relation {

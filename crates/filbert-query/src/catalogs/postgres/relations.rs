@@ -37,7 +37,7 @@ pub(super) const RELATIONS: &[Relation] = &[
         columns: "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool=f, indnullsnotdistinct bool=f, \
                   indisprimary bool=f, indisexclusion bool=f, indimmediate bool=t, indisclustered bool=f, indisvalid bool=t, \
                   indcheckxmin bool=f, indisready bool=t, indislive bool=t, indisreplident bool=f, indkey int2vector, \
-                  indcollation oidvector, indclass oidvector, indoption text, indexprs pg_node_tree, indpred pg_node_tree",
+                  indcollation oidvector, indclass oidvector, indoption int2vector, indexprs pg_node_tree, indpred pg_node_tree",
         rows: indexes,
     },
     Relation {
@@ -209,9 +209,8 @@ fn indexes(scene: &Scene<'_>, rows: &mut Rows<'_>) {
             indisprimary: index.is_primary,
             indkey: index.columns.clone(),
             indcollation: zeros.clone(),
-            indclass: zeros,
-            // A vector, which clients read as its text.
-            indoption: vec!["0"; index.columns.len()].join(" "),
+            indclass: zeros.clone(),
+            indoption: zeros,
         );
     }
 }

@@ -9,8 +9,8 @@ pub(super) const RELATIONS: &[Relation] = &[
         name: "pg_type",
         columns: "tableoid oid=1247, oid oid, typname name, typnamespace oid=11, typowner oid=10, typlen int2, typbyval bool=f, typtype char=b, \
                   typcategory char, typispreferred bool=f, typisdefined bool=t, typdelim char, typrelid oid=0, \
-                  typsubscript regproc=-, typelem oid=0, typarray oid=0, typinput regproc, typoutput regproc, typreceive regproc, \
-                  typsend regproc, typmodin regproc=-, typmodout regproc=-, typanalyze regproc=-, typalign char=i, \
+                  typsubscript regproc=0, typelem oid=0, typarray oid=0, typinput regproc, typoutput regproc, typreceive regproc, \
+                  typsend regproc, typmodin regproc=0, typmodout regproc=0, typanalyze regproc=0, typalign char=i, \
                   typstorage char=p, typnotnull bool=f, typbasetype oid=0, typtypmod int4=-1, typndims int4=0, \
                   typcollation oid=0, typdefaultbin pg_node_tree, typdefault text, typacl _aclitem",
         rows: all,
@@ -18,7 +18,7 @@ pub(super) const RELATIONS: &[Relation] = &[
     Relation {
         name: "pg_proc",
         columns: "tableoid oid=1255, oid oid, proname name, pronamespace oid=11, proowner oid=10, prolang oid=12, procost float4=1, \
-                  prorows float4=0, provariadic oid=0, prosupport regproc=-, prokind char=f, prosecdef bool=f, \
+                  prorows float4=0, provariadic oid=0, prosupport regproc=0, prokind char=f, prosecdef bool=f, \
                   proleakproof bool=f, proisstrict bool=t, proretset bool=f, provolatile char=i, proparallel char=s, \
                   pronargs int2=0, pronargdefaults int2=0, prorettype oid=25, proargtypes oidvector, proallargtypes _oid, \
                   proargmodes _char, proargnames _text, proargdefaults pg_node_tree, protrftypes _oid, prosrc text, probin text, \
@@ -38,17 +38,17 @@ pub(super) const RELATIONS: &[Relation] = &[
     },
 ];
 
-fn all(_: &Scene<'_>, rows: &mut Rows<'_>) {
+fn all(scene: &Scene<'_>, rows: &mut Rows<'_>) {
     for found in TYPES {
-        one(found, rows);
+        one(scene, found, rows);
         if found.array != 0 {
-            array(found, rows);
+            array(scene, found, rows);
         }
     }
 }
 
-fn one(found: &PgType, rows: &mut Rows<'_>) {
-    let [input, output, receive, send] = types::functions(found);
+fn one(scene: &Scene<'_>, found: &PgType, rows: &mut Rows<'_>) {
+    let [input, output, receive, send] = types::functions(found).map(|name| scene.server.function_oid(&name));
     let element = match found.name {
         "int2vector" => 21,
         "oidvector" => 26,
@@ -76,19 +76,20 @@ fn one(found: &PgType, rows: &mut Rows<'_>) {
     );
 }
 
-fn array(found: &PgType, rows: &mut Rows<'_>) {
+fn array(scene: &Scene<'_>, found: &PgType, rows: &mut Rows<'_>) {
+    let [input, output, receive, send] = types::ARRAY_FUNCTIONS.map(|name| scene.server.function_oid(name));
     row!(rows,
         oid: found.array,
         typname: format!("_{}", found.name),
         typlen: -1,
         typcategory: "A",
         typdelim: ",",
-        typsubscript: "array_subscript_handler",
+        typsubscript: scene.server.function_oid("array_subscript_handler"),
         typelem: found.oid,
-        typinput: "array_in",
-        typoutput: "array_out",
-        typreceive: "array_recv",
-        typsend: "array_send",
+        typinput: input,
+        typoutput: output,
+        typreceive: receive,
+        typsend: send,
         typstorage: "x",
         typcollation: if found.category == "S" { super::super::oids::COLLATION } else { 0 },
     );
@@ -101,6 +102,7 @@ fn functions(scene: &Scene<'_>, rows: &mut Rows<'_>) {
             oid: super::super::oids::of_function(at),
             proname: name,
             prokind: *kind,
+            proargtypes: Vec::<i64>::new(),
             prosrc: name,
             proisagg: *kind == "a",
             proiswindow: *kind == "w",

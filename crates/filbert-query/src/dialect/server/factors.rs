@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableAlias, TableAliasColumnDef, TableFactor,
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableAlias, TableAliasColumnDef, TableFactor, Value,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::{Dialect, SqlError};
@@ -30,6 +30,18 @@ pub(super) fn rewrite(factor: &mut TableFactor, derived: &mut usize) -> ControlF
             with_offset_alias: None,
             with_ordinality: false,
         },
+        // What is known only when a query runs is an array whose items are the rows.
+        "generate_series" if !arguments.iter().all(is_number) => {
+            let alias = Some(with_column(alias, &function, "generate_series"));
+            let series = call(&function, arguments.into_iter().filter_map(expression).collect(), Vec::new(), None);
+            TableFactor::UNNEST {
+                alias,
+                array_exprs: vec![series],
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality: false,
+            }
+        }
         "generate_series" => TableFactor::Function {
             lateral: false,
             name: Ident::new(function.as_str()).into(),
@@ -68,6 +80,19 @@ fn expression(argument: FunctionArg) -> Option<Expr> {
         | FunctionArg::Named { arg: FunctionArgExpr::Expr(expression), .. } => Some(expression),
         _ => None,
     }
+}
+
+/// Whether an argument is a number that is written out.
+fn is_number(argument: &FunctionArg) -> bool {
+    let (FunctionArg::Unnamed(argument) | FunctionArg::Named { arg: argument, .. }) = argument else { return false };
+    let mut expression = match argument {
+        FunctionArgExpr::Expr(expression) => expression,
+        _ => return false,
+    };
+    while let Expr::UnaryOp { expr, .. } | Expr::Nested(expr) = expression {
+        expression = expr;
+    }
+    matches!(expression, Expr::Value(value) if matches!(value.value, Value::Number(..)))
 }
 
 fn named(name: &str) -> TableAlias {

@@ -6,11 +6,13 @@
 //! | `x::regclass`, `x::regtype`, .. | `reg_object('class', x)`: the object's number of a name, its name of a number |
 //! | `x OPERATOR(pg_catalog.~) y COLLATE "C"` | `x ~ y` |
 //! | `ARRAY(SELECT x ..)` | `(SELECT array_agg(x) ..)` |
+//! | `(row).field`, `_pg_expandarray(x)` | `get_field(row, 'field')`, `unnest(_pg_expandarray(x))` |
 //! | `FROM f(..) AS a(b)` | a table function, rows of an array, or one row of `f`'s value |
 //! | `(a, b) = (c, d)` | `a = c AND b = d` |
 //! | columns without a name | the names that PostgreSQL and CrateDB give them |
 
 mod factors;
+mod kinds;
 mod names;
 mod operators;
 mod subqueries;
@@ -62,6 +64,7 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         names::name(&mut select.projection, self.of, self.depth <= 1);
+        kinds::prune(select);
         ControlFlow::Continue(())
     }
 
@@ -85,6 +88,10 @@ impl VisitorMut for Rewriter {
                 if let Some(query) = subqueries::array_query(function) {
                     return subqueries::aggregated(expression, *query);
                 }
+                // A function of rows that are composite, wherever in a SELECT list it stands.
+                if function.name.to_string() == "_pg_expandarray" {
+                    *expression = call("unnest", vec![taken(expression)], Vec::new(), None);
+                }
             }
             Expr::Identifier(name) if name.quote_style.is_none() && WITHOUT_BRACKETS.contains(&name.value.as_str()) => {
                 *expression = call(&name.value.clone(), Vec::new(), Vec::new(), None);
@@ -95,7 +102,11 @@ impl VisitorMut for Rewriter {
             }
             Expr::Subquery(query) => subqueries::single(query).into_iter().for_each(|single| *expression = single),
             Expr::CompoundFieldAccess { root, access_chain } => {
-                if let Some(keys) = operators::keys(access_chain) {
+                if let Some(fields) = operators::fields(root, access_chain) {
+                    let row = taken(root);
+                    let field = |row, field: String| call("get_field", vec![row, text(&field)], Vec::new(), None);
+                    *expression = fields.into_iter().fold(row, field);
+                } else if let Some(keys) = operators::keys(access_chain) {
                     let mut arguments = vec![taken(root)];
                     arguments.extend(keys);
                     *expression = call("object_get", arguments, Vec::new(), None);

@@ -1,6 +1,8 @@
 //! The names of columns that a SELECT list gives none.
 
-use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName, SelectItem, SetExpr, Value, ValueWithSpan};
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, DataType, Expr, Ident, ObjectName, SelectItem, SetExpr, Value, ValueWithSpan,
+};
 use filbert_grid::query::Dialect;
 
 use crate::plan::columns::REPEATED;
@@ -73,7 +75,13 @@ fn postgres_name(expression: &Expr) -> Option<String> {
         Expr::Identifier(name) => return Some(name.value.clone()),
         Expr::CompoundIdentifier(parts) => return parts.last().map(|part| part.value.clone()),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => return postgres_name(inner),
-        Expr::CompoundFieldAccess { root, .. } => return postgres_name(root),
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let field = access_chain.iter().rev().find_map(|access| match access {
+                AccessExpr::Dot(Expr::Identifier(name)) => Some(name.value.clone()),
+                _ => None,
+            });
+            return field.or_else(|| postgres_name(root));
+        }
         Expr::Cast { expr, data_type, .. } => return postgres_name(expr).or_else(|| Some(type_name(data_type))),
         Expr::TypedString(typed) => return Some(type_name(&typed.data_type)),
         Expr::Function(function) => return last_part(&function.name),

@@ -55,6 +55,18 @@ pub(super) fn keys(chain: &[AccessExpr]) -> Option<Vec<Expr>> {
     chain.iter().map(key).collect()
 }
 
+/// The fields of `(row).field.field`; `None` if it is not only those that are looked into.
+pub(super) fn fields(root: &Expr, chain: &[AccessExpr]) -> Option<Vec<String>> {
+    if !matches!(root, Expr::Nested(_) | Expr::Function(_)) {
+        return None;
+    }
+    let field = |access: &AccessExpr| match access {
+        AccessExpr::Dot(Expr::Identifier(name)) => Some(name.value.clone()),
+        _ => None,
+    };
+    chain.iter().map(field).collect()
+}
+
 pub(super) fn is_arithmetic(op: &BinaryOperator) -> bool {
     matches!(
         op,

@@ -1,6 +1,7 @@
 //! Functions that PostgreSQL and CrateDB have and Hazelcast has not, each a row of a table: its name, what it takes, what it gives.
 
 mod clock;
+mod expand;
 mod json;
 mod names;
 mod native;
@@ -8,12 +9,18 @@ mod objects;
 mod session;
 mod text;
 
+use std::sync::{Arc, LazyLock};
+
 use datafusion::logical_expr::ScalarUDF;
+
+/// The name of an object's number, for rules that put it in the place of a cast.
+pub(super) static REG_NAME: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(native::udf(&names::REG_NAME)));
 
 /// All of them.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let groups = [session::FUNCTIONS, objects::FUNCTIONS, names::FUNCTIONS, text::FUNCTIONS, json::FUNCTIONS];
-    groups.into_iter().flatten().map(native::udf).collect()
+    let native = groups.into_iter().flatten().map(native::udf);
+    native.chain([REG_NAME.as_ref().clone(), expand::udf()]).collect()
 }
 
 /// Those about the time, which Hazelcast's users have as well.

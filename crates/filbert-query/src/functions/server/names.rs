@@ -8,33 +8,41 @@ use super::native::{Call, Native, Take, int8, now, of_text, pure, text};
 use crate::catalogs::{self, Scene, quote_ident, types};
 use crate::error::carried;
 
+/// The name of a number, or of a name as it is found.
+pub(super) static REG_NAME: Native = now("reg_name", &[Take::Text, Take::Any], text, |call| {
+    let oid = match call.int(1) {
+        Some(oid) => oid,
+        None => oid_of(call, call.text(0), call.text(1))?,
+    };
+    Ok(of_text(name_of(call, call.text(0), oid)))
+});
+
 pub(super) const FUNCTIONS: &[Native] = &[
     // A number for a text, a text for a number.
     now("reg_object", &[Take::Text, Take::Any], number_or_name, |call| match call.int(1) {
         Some(oid) => Ok(of_text(name_of(call, call.text(0), oid))),
         None => Ok(Value::Int64(oid_of(call, call.text(0), call.text(1))?)),
-    }),
+    })
+    .of_objects(),
     now("reg_oid", &[Take::Text, Take::Any], int8, |call| match call.int(1) {
         Some(oid) => Ok(Value::Int64(oid)),
         None => Ok(Value::Int64(oid_of(call, call.text(0), call.text(1))?)),
-    }),
-    now("reg_name", &[Take::Text, Take::Any], text, |call| match call.int(1) {
-        Some(oid) => Ok(of_text(name_of(call, call.text(0), oid))),
-        None => {
-            let oid = oid_of(call, call.text(0), call.text(1))?;
-            Ok(of_text(name_of(call, call.text(0), oid)))
-        }
-    }),
+    })
+    .of_objects(),
     now("to_regclass", &[Take::Text], int8, |call| {
         Ok(relation_oid(call, call.text(0)).map_or(Value::Null, Value::Int64))
-    }),
-    pure("to_regtype", &[Take::Text], int8, |call| Ok(types::by_name(call.text(0)).map_or(Value::Null, Value::Int64))),
+    })
+    .of_objects(),
+    pure("to_regtype", &[Take::Text], int8, |call| Ok(types::by_name(call.text(0)).map_or(Value::Null, Value::Int64)))
+        .of_objects(),
     now("to_regnamespace", &[Take::Text], int8, |call| {
         Ok(schema_oid(call, call.text(0)).map_or(Value::Null, Value::Int64))
-    }),
+    })
+    .of_objects(),
     now("to_regproc", &[Take::Text], int8, |call| {
         Ok(function_oid(call, call.text(0)).map_or(Value::Null, Value::Int64))
-    }),
+    })
+    .of_objects(),
     pure("quote_ident", &[Take::Text], text, |call| Ok(of_text(quote_ident(call.text(0))))),
     pure("quote_literal", &[Take::Any], text, |call| {
         Ok(of_text(quoted(&call.values.first().map(ToString::to_string).unwrap_or_default())))
@@ -108,9 +116,7 @@ fn schema_oid(call: &Call<'_>, name: &str) -> Option<i64> {
 }
 
 fn function_oid(call: &Call<'_>, name: &str) -> Option<i64> {
-    let name = parts(name).pop()?;
-    let functions = call.surroundings()?.server().function_names();
-    functions.iter().position(|(known, _)| *known == name).map(catalogs::oids::of_function)
+    call.surroundings()?.server().function_oid(&parts(name).pop()?)
 }
 
 fn oid_of(call: &Call<'_>, kind: &str, name: &str) -> Result<i64> {
@@ -146,6 +152,10 @@ fn name_of(call: &Call<'_>, kind: &str, oid: i64) -> String {
             let schemas = call.scene().map(|scene| scene.facts().schemas.as_slice()).unwrap_or_default();
             let found = schemas.iter().find(|(_, known)| *known == oid);
             found.map_or_else(unknown, |(name, _)| quote_ident(name))
+        }
+        "proc" => {
+            let name = call.surroundings().and_then(|surroundings| surroundings.server().function_name(oid));
+            name.map_or_else(unknown, quote_ident)
         }
         "role" => call.scene().map_or_else(unknown, |scene| quote_ident(scene.user())),
         _ => unknown(),

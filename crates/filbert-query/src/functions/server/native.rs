@@ -14,7 +14,7 @@ use filbert_grid::query::{ColumnReader, Dialect, Session, arrow_type};
 use super::super::row::wrong_arguments;
 use crate::catalogs::Scene;
 use crate::surroundings::Surroundings;
-use crate::types::{field, field_type_of, scalar_of};
+use crate::types::{OID, field, field_type_of, scalar_of, with_pg_type};
 
 /// What an argument is taken as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub(super) struct Native {
     pub(super) when: When,
     /// Whether it is null as soon as an argument is.
     pub(super) strict: bool,
+    /// Whether the numbers that it gives are those of objects.
+    pub(super) gives_oids: bool,
     pub(super) compute: fn(&Call<'_>) -> Result<Value<'static>>,
 }
 
@@ -64,7 +66,7 @@ pub(super) const fn pure(
     gives: Gives,
     compute: fn(&Call<'_>) -> Result<Value<'static>>,
 ) -> Native {
-    Native { name, takes, least: least_of(takes), gives, when: When::Always, strict: true, compute }
+    Native { name, takes, least: least_of(takes), gives, when: When::Always, strict: true, gives_oids: false, compute }
 }
 
 /// A function of who asks, and of the catalog.
@@ -81,6 +83,11 @@ impl Native {
     /// The same with the last arguments left out.
     pub(super) const fn least(self, least: usize) -> Native {
         Native { least, ..self }
+    }
+
+    /// The same with numbers of objects for its numbers.
+    pub(super) const fn of_objects(self) -> Native {
+        Native { gives_oids: true, ..self }
     }
 
     /// The same for null arguments, too.
@@ -218,7 +225,8 @@ impl ScalarUDFImpl for Wrapped {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let types: Vec<FieldType> = args.arg_fields.iter().map(|field| field_type_of(field)).collect();
-        Ok(field(self.native.name, &(self.native.gives)(&types), true).into())
+        let field = field(self.native.name, &(self.native.gives)(&types), true);
+        Ok(if self.native.gives_oids { with_pg_type(field, OID).into() } else { field.into() })
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {

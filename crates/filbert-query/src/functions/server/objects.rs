@@ -89,6 +89,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
     now("pg_relation_size", &[Take::Any, Take::Text], int8, size).least(1),
     now("pg_table_size", &[Take::Any], int8, size),
     now("pg_total_relation_size", &[Take::Any], int8, size),
+    pure("pg_stat_get_numscans", &[Take::Int], int8, |_| Ok(Value::Int64(0))),
     pure("pg_indexes_size", &[Take::Any], int8, |_| Ok(Value::Int64(0))),
     now("pg_database_size", &[Take::Any], int8, total_size),
     now("pg_tablespace_size", &[Take::Any], int8, total_size),

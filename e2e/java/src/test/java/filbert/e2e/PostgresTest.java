@@ -11,6 +11,7 @@ import java.io.StringReader;
 import java.io.StringWriter;
 import java.math.BigDecimal;
 import java.sql.Connection;
+import java.sql.DatabaseMetaData;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -21,11 +22,12 @@ import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.OffsetDateTime;
 import java.time.ZoneOffset;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
-import org.junit.jupiter.api.Disabled;
 import org.junit.jupiter.api.Test;
 import org.postgresql.PGConnection;
 import org.postgresql.copy.CopyManager;
@@ -169,12 +171,75 @@ class PostgresTest {
     }
 
     @Test
-    @Disabled("the driver asks by information_schema._pg_expandarray, which is not there yet")
     void metadataTellsOfPrimaryKeys() throws Exception {
         makeTable("java_people", "id int PRIMARY KEY, name varchar(50) NOT NULL");
         try (ResultSet keys = connection.getMetaData().getPrimaryKeys(null, null, "java_people")) {
             assertTrue(keys.next());
             assertEquals("id", keys.getString("COLUMN_NAME"));
+            assertEquals(1, keys.getInt("KEY_SEQ"));
+            assertEquals("java_people_pkey", keys.getString("PK_NAME"));
+            assertFalse(keys.next());
+        }
+        execute("DROP TABLE java_people");
+    }
+
+    @Test
+    void metadataTellsOfKeysOfSeveralColumnsAndOfIndexes() throws Exception {
+        makeTable("java_orders", "item text, day int, place int, PRIMARY KEY (day, item)");
+        execute("CREATE INDEX java_orders_place ON java_orders (place)");
+        DatabaseMetaData metadata = connection.getMetaData();
+        try (ResultSet keys = metadata.getPrimaryKeys(null, null, "java_orders")) {
+            assertTrue(keys.next());
+            assertEquals("day", keys.getString("COLUMN_NAME"));
+            assertTrue(keys.next());
+            assertEquals("item", keys.getString("COLUMN_NAME"));
+            assertEquals(2, keys.getInt("KEY_SEQ"));
+        }
+        try (ResultSet indexes = metadata.getIndexInfo(null, null, "java_orders", false, true)) {
+            List<String> found = new ArrayList<>();
+            while (indexes.next()) {
+                found.add(indexes.getString("INDEX_NAME") + " " + indexes.getString("COLUMN_NAME") + " " + indexes.getBoolean("NON_UNIQUE")
+                        + " " + indexes.getString("ASC_OR_DESC"));
+            }
+            assertEquals(List.of("java_orders_pkey day false A", "java_orders_pkey item false A", "java_orders_place place true A"), found);
+        }
+        execute("DROP TABLE java_orders");
+    }
+
+    /** What tools ask of a connection is answered, whatever there is. */
+    @Test
+    void metadataIsAnswered() throws Exception {
+        makeTable("java_people", "id int PRIMARY KEY, name varchar(50) NOT NULL");
+        DatabaseMetaData metadata = connection.getMetaData();
+        assertFalse(metadata.getSQLKeywords().isEmpty());
+        ResultSet[] all = {
+            metadata.getSchemas(), metadata.getCatalogs(), metadata.getTableTypes(), metadata.getTypeInfo(), metadata.getFunctions(null, null, "upper"),
+            metadata.getFunctionColumns(null, null, "upper", null), metadata.getProcedures(null, null, "x"),
+            metadata.getImportedKeys(null, null, "java_people"), metadata.getExportedKeys(null, null, "java_people"),
+            metadata.getColumnPrivileges(null, null, "java_people", "id"), metadata.getTablePrivileges(null, null, "java_people"),
+            metadata.getBestRowIdentifier(null, null, "java_people", DatabaseMetaData.bestRowSession, false),
+            metadata.getUDTs(null, null, "%", null), metadata.getClientInfoProperties(),
+        };
+        for (ResultSet rows : all) {
+            while (rows.next()) {
+                rows.getString(1);
+            }
+            rows.close();
+        }
+        try (ResultSet types = metadata.getTypeInfo()) {
+            boolean known = false;
+            while (types.next()) {
+                known |= types.getString("TYPE_NAME").equals("int4") && types.getInt("DATA_TYPE") == Types.INTEGER;
+            }
+            assertTrue(known);
+        }
+        try (Statement statement = connection.createStatement();
+                ResultSet rows = statement.executeQuery("SELECT oid, relname, relkind FROM pg_class WHERE relname = 'java_people'")) {
+            assertEquals("oid", rows.getMetaData().getColumnTypeName(1));
+            assertEquals("name", rows.getMetaData().getColumnTypeName(2));
+            assertTrue(rows.next());
+            assertTrue(rows.getLong(1) > 0);
+            assertEquals("r", rows.getString(3));
         }
         execute("DROP TABLE java_people");
     }

@@ -1,0 +1,55 @@
+//! `int2vector` and `oidvector`, which only catalogs have: numbers between spaces as text, arrays from 0 on in binary.
+
+use std::fmt::Write;
+
+use filbert_data::Value;
+
+use super::{Base, PgType, Text, arrays, read_text as read_item};
+use crate::error::PgError;
+
+/// The type of the numbers of a vector; `None` if it is none.
+pub(super) fn item_of(pg_type: PgType) -> Option<PgType> {
+    let base = match pg_type.base {
+        Base::Int2Vector => Base::Int2,
+        Base::OidVector => Base::Oid,
+        _ => return None,
+    };
+    (!pg_type.is_array).then_some(PgType { base, is_array: false })
+}
+
+fn as_array(pg_type: PgType) -> PgType {
+    item_of(pg_type).map_or(pg_type, |item| PgType { is_array: true, ..item })
+}
+
+/// Writes numbers with spaces between them.
+pub(super) fn write_text(items: &[Value<'_>], out: &mut Text<'_>) {
+    for (at, item) in items.iter().enumerate() {
+        // Writing to a text does not fail.
+        let _ = write!(out, "{}{item}", if at > 0 { " " } else { "" });
+    }
+}
+
+/// Reads numbers with spaces between them.
+pub(super) fn read_text(text: &str, pg_type: PgType) -> Result<Value<'static>, Box<PgError>> {
+    let item = item_of(pg_type).unwrap_or(PgType::TEXT);
+    let items = text.split_ascii_whitespace().map(|word| read_item(word, item).map(Value::into_owned));
+    Ok(Value::Array(items.collect::<Result<_, _>>()?))
+}
+
+/// Writes an array whose first item has the place 0.
+pub(super) fn write_binary(items: &[Value<'_>], pg_type: PgType, out: &mut Vec<u8>) -> Result<(), Box<PgError>> {
+    let start = out.len();
+    arrays::write_binary(items, as_array(pg_type).item(), out)?;
+    // Behind dimensions, flags, the items' type and the length.
+    if !items.is_empty()
+        && let Some(bound) = out.get_mut(start + 16..start + 20)
+    {
+        bound.fill(0);
+    }
+    Ok(())
+}
+
+/// Reads an array.
+pub(super) fn read_binary<'a>(bytes: &'a [u8], pg_type: PgType) -> Result<Value<'a>, Box<PgError>> {
+    arrays::read_binary(bytes, as_array(pg_type))
+}

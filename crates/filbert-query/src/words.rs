@@ -1,0 +1,102 @@
+//! What is wrong, in the words of who asks: errors are made in Hazelcast's words, with what they are about, and are said in those of
+//! PostgreSQL and CrateDB where they leave the engine for one of their clients.
+
+use filbert_data::FieldType;
+use filbert_grid::query::{Dialect, SqlError, SqlSubject};
+
+use crate::catalogs::{crate_type, types};
+use crate::dialect::place_of_relation;
+
+/// An error of a statement as a dialect says it.
+pub(crate) fn said(error: SqlError, text: &str, dialect: Dialect) -> SqlError {
+    if dialect == Dialect::Hazelcast {
+        return error;
+    }
+    let SqlError { subject: Some(subject), .. } = &error else { return error };
+    let is_postgres = dialect == Dialect::Postgres;
+    let message = if is_postgres { in_postgresql(subject) } else { in_cratedb(subject) };
+    let position = error.position.or_else(|| match subject.as_ref() {
+        SqlSubject::Relation { name, .. } | SqlSubject::Schema { relation: name, .. } => {
+            place_of_relation(text, name, dialect)
+        }
+        _ => None,
+    });
+    let suggestion = error.suggestion.clone().or_else(|| hint(subject));
+    let sqlstate = match subject.as_ref() {
+        // What a column is said to be of is missing, not the column.
+        SqlSubject::UnreadRelation { .. } => Some("42P01"),
+        SqlSubject::Schema { .. } if is_postgres => Some("42P01"),
+        _ => error.sqlstate,
+    };
+    SqlError { message, position, suggestion, sqlstate, subject: None, ..error }
+}
+
+/// A type's name in PostgreSQL.
+fn type_name(field_type: &FieldType) -> String {
+    let (oid, modifier) = types::of_field_type(field_type);
+    types::format(oid, Some(modifier))
+}
+
+fn type_names(arguments: &[FieldType], name: fn(&FieldType) -> String) -> String {
+    arguments.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+fn in_postgresql(subject: &SqlSubject) -> String {
+    match subject {
+        SqlSubject::Relation { name, .. } | SqlSubject::Schema { relation: name, .. } => {
+            format!("relation \"{name}\" does not exist")
+        }
+        SqlSubject::UsedName { name } => format!("relation \"{name}\" already exists"),
+        SqlSubject::Column { relation: None, name, .. } => format!("column \"{name}\" does not exist"),
+        SqlSubject::Column { relation: Some(relation), name, .. } => format!("column {relation}.{name} does not exist"),
+        SqlSubject::AmbiguousColumn { name } => format!("column reference \"{name}\" is ambiguous"),
+        SqlSubject::UnreadRelation { name } => format!("missing FROM-clause entry for table \"{name}\""),
+        SqlSubject::Function { name, arguments: None, .. } => format!("function {name} does not exist"),
+        SqlSubject::Function { name, arguments: Some(arguments), .. } => {
+            format!("function {name}({}) does not exist", type_names(arguments, type_name))
+        }
+        SqlSubject::Text { text, field_type } => {
+            format!("invalid input syntax for type {}: \"{text}\"", type_name(field_type))
+        }
+        SqlSubject::OutOfRange { field_type } => format!("{} out of range", type_name(field_type)),
+    }
+}
+
+fn in_cratedb(subject: &SqlSubject) -> String {
+    match subject {
+        SqlSubject::Relation { name, .. } | SqlSubject::UnreadRelation { name } => format!("Relation '{name}' unknown"),
+        SqlSubject::Schema { name, .. } => format!("Schema '{name}' unknown"),
+        SqlSubject::UsedName { name } => format!("Relation '{name}' already exists."),
+        SqlSubject::Column { relation: None, name, .. } => format!("Column {name} unknown"),
+        SqlSubject::Column { relation: Some(relation), name, .. } => format!("Column {relation}.{name} unknown"),
+        SqlSubject::AmbiguousColumn { name } => format!("Column \"{name}\" is ambiguous"),
+        SqlSubject::Function { name, arguments: None, .. } => format!("Unknown function: {name}"),
+        SqlSubject::Function { name, arguments: Some(arguments), .. } => {
+            let arguments = type_names(arguments, crate_type);
+            format!("Invalid arguments in: {name} with ({arguments})")
+        }
+        SqlSubject::Text { text, field_type } => {
+            format!("Cannot cast `'{text}'` of type `text` to type `{}`", crate_type(field_type))
+        }
+        SqlSubject::OutOfRange { field_type } => format!("{} out of range", crate_type(field_type)),
+    }
+}
+
+fn hint(subject: &SqlSubject) -> Option<String> {
+    Some(match subject {
+        SqlSubject::Relation { nearest: Some(nearest), .. } => {
+            format!("Perhaps you meant to reference the relation \"{nearest}\".")
+        }
+        SqlSubject::Column { nearest: Some(nearest), .. } => {
+            format!("Perhaps you meant to reference the column \"{nearest}\".")
+        }
+        SqlSubject::Function { arguments: Some(_), .. } => {
+            "No function matches the given name and argument types. You might need to add explicit type casts."
+                .to_owned()
+        }
+        SqlSubject::Function { nearest: Some(nearest), .. } => {
+            format!("Perhaps you meant to call the function \"{nearest}\".")
+        }
+        _ => return None,
+    })
+}
