@@ -75,6 +75,20 @@ func TestPostgresValuesComeBackAsTheyWent(t *testing.T) {
 	}
 }
 
+func TestPostgresListsOfKeysAreParameters(t *testing.T) {
+	connection := dial(t)
+	makeTable(t, connection, "go_lists", "id int PRIMARY KEY, name text")
+	_, err := connection.Exec(ctx, "INSERT INTO go_lists VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+	must(t, err)
+	rows, err := connection.Query(ctx, "SELECT name FROM go_lists WHERE id = ANY($1) AND name <> ALL($2)", []int32{1, 2, 7}, []string{"a"})
+	must(t, err)
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	must(t, err)
+	if !reflect.DeepEqual(names, []string{"b"}) {
+		t.Fatalf("found %v", names)
+	}
+}
+
 func TestPostgresBatchesAnswerInOrder(t *testing.T) {
 	connection := dial(t)
 	batch := &pgx.Batch{}

@@ -46,6 +46,15 @@ test('statements have rows, fields and a command', () =>
         assert.deepEqual(several.map((each) => each.rows), [[{ a: 1 }], [{ a: 2, b: 3 }]]);
     }));
 
+test('a list of keys is one parameter', () =>
+    withTable('node_lists', 'id int PRIMARY KEY, name text', async (client) => {
+        await client.query("INSERT INTO node_lists VALUES (1, 'a'), (2, 'b'), (3, 'c')");
+        const some = await client.query('SELECT name FROM node_lists WHERE id = ANY($1) ORDER BY id', [[3, 1, 9]]);
+        assert.deepEqual(some.rows, [{ name: 'a' }, { name: 'c' }]);
+        const others = await client.query('SELECT id FROM node_lists WHERE name <> ALL($1)', [['a', 'c']]);
+        assert.deepEqual(others.rows, [{ id: 2 }]);
+    }));
+
 test('parameters come in the types of the statement', () =>
     connected(async (client) => {
         const text = 'SELECT $1::int AS a, $2::text AS b, $3::boolean AS c, $4::double precision AS d';

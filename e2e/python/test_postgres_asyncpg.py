@@ -57,6 +57,18 @@ def test_parameters_get_their_types_from_the_statement(member):
     run(member, work)
 
 
+def test_a_list_of_keys_is_one_parameter(member, name):
+    async def work(connection):
+        await connection.execute(f'CREATE TABLE "{name}" (id int PRIMARY KEY, word text)')
+        await connection.executemany(f'INSERT INTO "{name}" VALUES ($1, $2)', [(1, "a"), (2, "b"), (3, "c")])
+        found = await connection.fetch(f'SELECT word FROM "{name}" WHERE id = ANY($1) ORDER BY id', [3, 1, 9])
+        assert [record["word"] for record in found] == ["a", "c"]
+        assert await connection.fetchval(f'SELECT id FROM "{name}" WHERE word <> ALL($1)', ["a", "c"]) == 2
+        await connection.execute(f'DROP TABLE "{name}"')
+
+    run(member, work)
+
+
 def test_cursors_transactions_and_errors(member, name):
     async def work(connection):
         await connection.execute(f'CREATE TABLE "{name}" (id int PRIMARY KEY)')

@@ -148,6 +148,15 @@ def test_transactions_have_the_states_of_postgresql(member):
             assert connection.execute("SELECT 2").fetchone() == (2,)
 
 
+def test_a_list_of_keys_is_one_parameter(connection, table):
+    words = table("id int PRIMARY KEY, word text")
+    connection.execute(f"INSERT INTO {words} VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    found = connection.execute(f"SELECT word FROM {words} WHERE id = ANY(%s) ORDER BY id", ([3, 1, 9],)).fetchall()
+    assert found == [("a",), ("c",)]
+    found = connection.execute(f"SELECT id FROM {words} WHERE word <> ALL(%s)", (["a", "c"],)).fetchall()
+    assert found == [(2,)]
+
+
 def test_prepared_statements_are_used_again(connection):
     for number in range(10):
         found = connection.execute("SELECT %s::int * 2", (number,), prepare=True).fetchone()

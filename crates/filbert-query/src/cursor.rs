@@ -242,7 +242,11 @@ impl Cursor for RunningRows {
     fn page_now(&mut self, rows_max: usize) -> Option<Result<Page, SqlError>> {
         // The last rows that are ready wait for the next batch, which tells whether they are the last.
         let plenty = self.ready.as_ref().is_some_and(|ready| ready.num_rows() > rows_max);
-        if plenty || self.ended { self.cut(rows_max).map(Ok) } else { None }
+        let page = if plenty || self.ended { self.cut(rows_max) } else { None };
+        if page.as_ref().is_some_and(|page| page.last) {
+            self.job.done();
+        }
+        page.map(Ok)
     }
 
     fn page(self: Box<Self>, rows_max: usize, reply: PageReply) {
@@ -259,7 +263,12 @@ impl Cursor for RunningRows {
             let done = limits.run(async { running.await.map_err(ended_early) }).await;
             abort.abort();
             match done {
-                Ok((this, page)) => reply(this, page),
+                Ok((this, page)) => {
+                    if page.as_ref().is_ok_and(|page| page.last) {
+                        job.done();
+                    }
+                    reply(this, page);
+                }
                 Err(error) => {
                     job.fail(&error);
                     reply(Box::new(ReadyRows::new(columns, RecordBatch::new_empty(schema))), Err(error));

@@ -187,17 +187,24 @@ pub(crate) struct JobGuard {
 impl JobGuard {
     /// It failed.
     pub(crate) fn fail(&self, error: &SqlError) {
+        self.end(Some(error));
+    }
+
+    /// It came to its end. Who hears of the end does not find the job among those that run.
+    pub(crate) fn done(&self) {
+        self.end(None);
+    }
+
+    fn end(&self, error: Option<&SqlError>) {
         if !self.is_over.swap(true, Ordering::Relaxed) {
-            self.jobs.end(self.number, Some(error));
+            self.jobs.end(self.number, error);
         }
     }
 }
 
 impl Drop for JobGuard {
     fn drop(&mut self) {
-        if !*self.is_over.get_mut() {
-            self.jobs.end(self.number, None);
-        }
+        self.end(None);
     }
 }
 

@@ -312,6 +312,35 @@ fn expressions_have_the_types_and_names_of_their_dialect() {
 }
 
 #[test]
+fn arrays_to_compare_with_are_of_the_type_of_what_they_are_compared_with() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id INT PRIMARY KEY, name TEXT)");
+    member.change("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)");
+    let parameters = |text: &str| {
+        let described = member.describe(text).unwrap();
+        described.parameters.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(parameters("SELECT id FROM t WHERE id = ANY($1) AND name = ANY ($2)"), "INTEGER[], VARCHAR[]");
+    assert_eq!(parameters("SELECT id FROM t WHERE id <> ALL($1)"), "INTEGER[]");
+    let list = |items: &[i32]| Value::Array(items.iter().map(|item| Value::Int32(*item)).collect());
+    let any = "SELECT id FROM t WHERE id = ANY($1) ORDER BY id";
+    assert_eq!(member.rows_with(any, &[list(&[3, 1, 7])]), ["1", "3"]);
+    assert_eq!(member.rows_with(any, &[list(&[])]).len(), 0);
+    assert_eq!(member.rows_with("SELECT id FROM t WHERE id <> ALL($1)", &[list(&[3, 1])]), ["2"]);
+    check(
+        &member,
+        &[
+            ("SELECT id FROM t WHERE id = ANY('{1,2}') ORDER BY id", "1;2"),
+            ("SELECT id FROM t WHERE name = ANY ('{b,\"c d\",NULL}')", "2"),
+            ("SELECT id FROM t WHERE id < ANY('{2}')", "1"),
+        ],
+    );
+    let plan = member.rows("EXPLAIN SELECT name FROM t WHERE id = ANY('{1,2}')").join("");
+    assert!(plan.contains("access=2 keys"), "{plan}");
+    assert_eq!(member.error("SELECT id FROM t WHERE id = ANY('nonsense')").sqlstate(), "22P02");
+}
+
+#[test]
 fn a_subquery_that_is_one_value_may_refer_to_the_outer_row() {
     let member = Member::of(Dialect::Postgres);
     member.change("CREATE TABLE t (id INT PRIMARY KEY, of INT)");

@@ -33,6 +33,14 @@ pub(super) fn convert<'v>(
     array.convert(field_type).map_err(|error| conversion(&error))
 }
 
+/// A text as an array of items of one type.
+///
+/// # Errors
+/// As those of [`convert`].
+pub(crate) fn array_of_text<'v>(value: Value<'v>, field_type: &FieldType) -> Result<Value<'v>, SqlError> {
+    convert(value, field_type, None)
+}
+
 fn malformed(text: &str) -> SqlError {
     let shown: String = text.chars().take(100).collect();
     data_error(format!("malformed array literal: {shown:?}, expected items as {{1,2}} or [1, 2]"))

@@ -50,6 +50,8 @@ use crate::surroundings::Occasion;
 use crate::tables::{Mapped, Tables};
 use crate::types::value_of;
 
+pub(crate) use arrays::array_of_text;
+
 /// What statements that change rows need.
 pub(crate) struct Dml<'e> {
     pub(crate) grid: Arc<Grid>,

@@ -31,6 +31,7 @@ use datafusion::prelude::SessionContext;
 use filbert_grid::query::Dialect;
 
 pub(crate) use json::push_json_text;
+pub(crate) use server::{ARRAY_LIKE, array_parameters};
 
 /// Makes a session know the functions, and the rules by which operators and aggregates become ours.
 pub(crate) fn register(context: &SessionContext, dialect: Dialect) {

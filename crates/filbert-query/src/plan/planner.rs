@@ -16,6 +16,7 @@ use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnMeta, Dialect, SqlError};
 
 use crate::error::{data_error, of_datafusion, parsing_error};
+use crate::functions::array_parameters;
 use crate::plan::columns::{name_columns, result_name};
 use crate::tables::Tables;
 use crate::types::{REGPROC, field_type_of, field_type_of_arrow, pg_type_of, scalar_of};
@@ -146,7 +147,13 @@ fn names_of_functions(
 
 /// The types of `$1`, `$2`, .. in order.
 pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>>, SqlError> {
-    let by_name = plan.get_parameter_types().map_err(|error| of_datafusion(&error))?;
+    let mut by_name = plan.get_parameter_types().map_err(|error| of_datafusion(&error))?;
+    let told = array_parameters(plan, |name, array| {
+        if let Some(place @ None) = by_name.get_mut(name) {
+            *place = Some(array);
+        }
+    });
+    told.map_err(|error| of_datafusion(&error))?;
     let mut types = Vec::new();
     for (name, data_type) in by_name {
         let number: usize = name.strip_prefix('$').and_then(|number| number.parse().ok()).unwrap_or(0);

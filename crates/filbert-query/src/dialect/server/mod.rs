@@ -6,6 +6,7 @@
 //! | `x::regclass`, `x::regtype`, .. | `reg_object('class', x)`: the object's number of a name, its name of a number |
 //! | `x OPERATOR(pg_catalog.~) y COLLATE "C"` | `x ~ y` |
 //! | `ARRAY(SELECT x ..)` | `(SELECT array_agg(x) ..)` |
+//! | `x = ANY($1)`, `x = ANY('{1,2}')` | `x = ANY(array_like($1, x))` |
 //! | `(row).field`, `_pg_expandarray(x)` | `get_field(row, 'field')`, `unnest(_pg_expandarray(x))` |
 //! | `FROM f(..) AS a(b)` | a table function, rows of an array, or one row of `f`'s value |
 //! | `(a, b) = (c, d)` | `a = c AND b = d` |
@@ -29,6 +30,7 @@ use filbert_grid::query::{Dialect, SqlError};
 use super::grammar::grammar;
 use super::json::{call, text};
 use crate::error::parsing_error;
+use crate::functions::ARRAY_LIKE;
 
 /// Rewrites everything within a query or an expression.
 pub(super) fn rewrite<T: VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
@@ -121,6 +123,10 @@ impl VisitorMut for Rewriter {
             Expr::BinaryOp { left, op, right } if operators::is_arithmetic(op) => {
                 operators::as_number(left);
                 operators::as_number(right);
+            }
+            Expr::AnyOp { left, right, .. } | Expr::AllOp { left, right, .. } if operators::is_untyped(right) => {
+                let arguments = vec![taken(right), left.as_ref().clone()];
+                **right = call(ARRAY_LIKE, arguments, Vec::new(), None);
             }
             Expr::Collate { expr, .. } => *expression = taken(expr),
             Expr::BinaryOp { op: BinaryOperator::PGCustomBinaryOperator(parts), .. } => {

@@ -4,6 +4,15 @@ use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, CastKind, DataType, Expr, Subscript, Value, ValueWithSpan,
 };
 
+/// Whether an expression does not say of which type it is: a parameter, a text in quotes.
+pub(super) fn is_untyped(expression: &Expr) -> bool {
+    match expression {
+        Expr::Nested(inner) => is_untyped(inner),
+        Expr::Value(ValueWithSpan { value: Value::Placeholder(_) | Value::SingleQuotedString(_), .. }) => true,
+        _ => false,
+    }
+}
+
 /// The operator of a sign within `OPERATOR(..)`.
 pub(super) fn of_sign(sign: &str) -> Option<BinaryOperator> {
     Some(match sign {

@@ -1,6 +1,7 @@
 //! Functions that PostgreSQL and CrateDB have and Hazelcast has not, each a row of a table: its name, what it takes, what it gives.
 
 mod clock;
+mod elements;
 mod expand;
 mod json;
 mod names;
@@ -13,6 +14,8 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::logical_expr::ScalarUDF;
 
+pub(crate) use elements::{ARRAY_LIKE, array_parameters};
+
 /// The name of an object's number, for rules that put it in the place of a cast.
 pub(super) static REG_NAME: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(native::udf(&names::REG_NAME)));
 
@@ -20,7 +23,7 @@ pub(super) static REG_NAME: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let groups = [session::FUNCTIONS, objects::FUNCTIONS, names::FUNCTIONS, text::FUNCTIONS, json::FUNCTIONS];
     let native = groups.into_iter().flatten().map(native::udf);
-    native.chain([REG_NAME.as_ref().clone(), expand::udf()]).collect()
+    native.chain([REG_NAME.as_ref().clone(), elements::udf(), expand::udf()]).collect()
 }
 
 /// Those about the time, which Hazelcast's users have as well.
