@@ -183,7 +183,7 @@ impl RowChange {
                     self.maker.convert(column, value)?
                 }
                 Source::Expression(expression) => {
-                    self.maker.convert(column, expression.evaluate(&Inputs::row(&old))?)?
+                    self.maker.convert_field(column, expression.evaluate(&Inputs::row(&old))?, expression.is_untyped())?
                 }
                 Source::Default => self.maker.default_value(column)?,
             });

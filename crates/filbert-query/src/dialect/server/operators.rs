@@ -1,8 +1,6 @@
-//! Operators that are functions here, and how JSON documents are looked into.
+//! Operators that are functions here.
 
-use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, DataType, Expr, Subscript, Value, ValueWithSpan,
-};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 /// The operator of a sign within `OPERATOR(..)`.
 pub(super) fn of_sign(sign: &str) -> Option<BinaryOperator> {
@@ -41,41 +39,4 @@ pub(super) fn function(op: &BinaryOperator) -> Option<&'static str> {
         BinaryOperator::Question => "json_has_key",
         _ => return None,
     })
-}
-
-/// The keys of `object['key']['key']`; `None` if they are places in an array.
-pub(super) fn keys(chain: &[AccessExpr]) -> Option<Vec<Expr>> {
-    let key = |access: &AccessExpr| match access {
-        AccessExpr::Subscript(Subscript::Index { index }) => match index {
-            Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }) => Some(index.clone()),
-            _ => None,
-        },
-        _ => None,
-    };
-    chain.iter().map(key).collect()
-}
-
-pub(super) fn is_arithmetic(op: &BinaryOperator) -> bool {
-    matches!(
-        op,
-        BinaryOperator::Plus
-            | BinaryOperator::Minus
-            | BinaryOperator::Multiply
-            | BinaryOperator::Divide
-            | BinaryOperator::Modulo
-    )
-}
-
-/// A member of an object as a number, where it is computed with: what it is shows only in the document.
-pub(super) fn as_number(operand: &mut Expr) {
-    let is_member = matches!(operand, Expr::Function(function) if function.name.to_string() == "object_get");
-    if is_member {
-        *operand = Expr::Cast {
-            kind: CastKind::Cast,
-            expr: Box::new(super::taken(operand)),
-            data_type: DataType::DoublePrecision,
-            array: false,
-            format: None,
-        };
-    }
 }

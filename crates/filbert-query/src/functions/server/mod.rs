@@ -10,6 +10,8 @@ mod text;
 
 use datafusion::logical_expr::ScalarUDF;
 
+pub(super) use native::typed;
+
 /// All of them.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let groups = [session::FUNCTIONS, objects::FUNCTIONS, names::FUNCTIONS, text::FUNCTIONS, json::FUNCTIONS];
