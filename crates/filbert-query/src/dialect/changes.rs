@@ -1,8 +1,8 @@
 //! The grammar of statements that change rows: `INSERT`, `SINK`, `UPDATE`, `DELETE`.
 
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, ConflictTarget as Target, Expr, FromTable, Ident, ObjectName, OnConflictAction, OnInsert,
-    SelectItem, Statement, TableFactor, TableObject, TableWithJoins,
+    Assignment, AssignmentTarget, ConflictTarget as Target, Expr, FromTable, Ident, ObjectName, OnConflictAction,
+    OnInsert, SelectItem, Statement, TableFactor, TableObject, TableWithJoins,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;

@@ -28,8 +28,8 @@ mod tokens;
 mod types;
 
 pub(crate) use alter::{AlterAction, AlterTable, Comment};
-pub(crate) use declared_types::parse_declared_type;
 pub(crate) use copy::{Copy, FileFormat, Place};
+pub(crate) use declared_types::parse_declared_type;
 pub(crate) use grammar::HazelcastDialect;
 pub(crate) use names::{CATALOGS, DEFAULT_SCHEMAS, catalog_name, in_schema, schema_of};
 #[cfg(test)]

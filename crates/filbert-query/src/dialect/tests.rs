@@ -278,7 +278,10 @@ fn limits_are_errors_and_no_overflow_of_the_stack() {
             error(&format!("SELECT {}", word.repeat(times)), "");
         }
     }
-    assert!(parse(&format!("SELECT '{}'", "x".repeat(9 << 20)), Dialect::Hazelcast, &Limits::default(), &DefaultPlace).is_ok());
+    assert!(
+        parse(&format!("SELECT '{}'", "x".repeat(9 << 20)), Dialect::Hazelcast, &Limits::default(), &DefaultPlace)
+            .is_ok()
+    );
     // As deep as the logarithm of its length.
     for word in ["AND", "OR"] {
         let text = format!("SELECT 1 FROM m WHERE a = 0{}", format!(" {word} a = 1").repeat(20_000));

@@ -182,7 +182,10 @@ impl AggregateUDFImpl for Total {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        !of_fields(&args) && self.inner(args, |args| Ok(self.inner.groups_accumulator_supported(args))).is_ok_and(|inner| inner.accumulator)
+        !of_fields(&args)
+            && self
+                .inner(args, |args| Ok(self.inner.groups_accumulator_supported(args)))
+                .is_ok_and(|inner| inner.accumulator)
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {

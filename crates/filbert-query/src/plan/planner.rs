@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
-use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::ParamValues;
+use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as PlannerStatement;

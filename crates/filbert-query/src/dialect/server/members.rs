@@ -9,8 +9,8 @@
 //! | `o['a']::text` | `object_plain(..)::text`: casts keep marks, and a text is no document |
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Subscript,
-    Value, ValueWithSpan,
+    AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, Subscript, UnaryOperator, Value, ValueWithSpan,
 };
 use filbert_grid::query::Dialect;
 
@@ -19,14 +19,56 @@ use super::taken;
 
 /// Functions of numbers, which do not say so of texts before they run.
 const OF_NUMBERS: [&str; 42] = [
-    "abs", "acos", "asin", "atan", "atan2", "cbrt", "ceil", "ceiling", "corr", "cos", "cot", "covar_pop", "covar_samp",
-    "degrees", "exp", "floor", "ln", "log", "log10", "log2", "median", "mod", "pow", "power", "radians", "round",
-    "sign", "sin", "sqrt", "square", "stddev", "stddev_pop", "stddev_samp", "tan", "trunc", "truncate", "var",
-    "var_pop", "var_samp", "variance", "percentile_cont", "approx_percentile_cont",
+    "abs",
+    "acos",
+    "asin",
+    "atan",
+    "atan2",
+    "cbrt",
+    "ceil",
+    "ceiling",
+    "corr",
+    "cos",
+    "cot",
+    "covar_pop",
+    "covar_samp",
+    "degrees",
+    "exp",
+    "floor",
+    "ln",
+    "log",
+    "log10",
+    "log2",
+    "median",
+    "mod",
+    "pow",
+    "power",
+    "radians",
+    "round",
+    "sign",
+    "sin",
+    "sqrt",
+    "square",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "tan",
+    "trunc",
+    "truncate",
+    "var",
+    "var_pop",
+    "var_samp",
+    "variance",
+    "percentile_cont",
+    "approx_percentile_cont",
 ];
 
 /// The member that a chain of keys finds; `None` if there are only places in an array.
 pub(super) fn access(root: &mut Expr, chain: &[AccessExpr], of: Dialect) -> Option<Expr> {
+    // The parts of a column's name: `t.o['a']`.
+    let is_part = |access: &&AccessExpr| matches!(access, AccessExpr::Dot(Expr::Identifier(_)));
+    let named = chain.iter().take_while(is_part).count();
+    let (parts, chain) = chain.split_at(named);
     let index = |access: &AccessExpr| match access {
         AccessExpr::Subscript(Subscript::Index { index }) => Some(index.clone()),
         _ => None,
@@ -34,16 +76,31 @@ pub(super) fn access(root: &mut Expr, chain: &[AccessExpr], of: Dialect) -> Opti
     let indexes: Vec<Expr> = chain.iter().map(index).collect::<Option<_>>()?;
     let first = indexes.iter().position(is_name)?;
     let (places, keys) = indexes.split_at(first);
+    let column = column(root, parts)?;
     let object = match places.is_empty() {
-        true => taken(root),
+        true => column,
         // Of an array of objects, one.
-        false => Expr::CompoundFieldAccess {
-            root: Box::new(taken(root)),
-            access_chain: chain.get(..first)?.to_vec(),
-        },
+        false => Expr::CompoundFieldAccess { root: Box::new(column), access_chain: chain.get(..first)?.to_vec() },
     };
     let keys = keys.iter().map(|key| key_of(key, of)).collect::<Option<Vec<_>>>()?;
     Some(call("object_get", std::iter::once(object).chain(keys).collect(), Vec::new(), None))
+}
+
+/// A column with the parts of its name that follow the first; `None` if the first is no name.
+fn column(root: &mut Expr, parts: &[AccessExpr]) -> Option<Expr> {
+    if parts.is_empty() {
+        return Some(taken(root));
+    }
+    let mut names = match root {
+        Expr::Identifier(name) => vec![name.clone()],
+        Expr::CompoundIdentifier(names) => names.clone(),
+        _ => return None,
+    };
+    names.extend(parts.iter().filter_map(|part| match part {
+        AccessExpr::Dot(Expr::Identifier(name)) => Some(name.clone()),
+        _ => None,
+    }));
+    Some(Expr::CompoundIdentifier(names))
 }
 
 fn is_name(index: &Expr) -> bool {
@@ -110,6 +167,22 @@ pub(super) fn in_cast(expression: &mut Expr) {
     );
     if is_text && may_be_untyped(expr) {
         **expr = call("object_plain", vec![taken(expr)], Vec::new(), None);
+    }
+}
+
+/// A sign or a `NOT` before a member, of whatever type that is.
+pub(super) fn in_sign(op: UnaryOperator, operand: &mut Expr) -> Option<Expr> {
+    match op {
+        UnaryOperator::Minus if may_be_untyped(operand) => Some(Expr::Nested(Box::new(Expr::BinaryOp {
+            left: Box::new(Expr::value(Value::Number("0".to_owned(), false))),
+            op: BinaryOperator::Minus,
+            right: Box::new(taken(operand)),
+        }))),
+        UnaryOperator::Not if is_member(operand) => {
+            condition(operand);
+            Some(Expr::UnaryOp { op, expr: Box::new(taken(operand)) })
+        }
+        _ => None,
     }
 }
 

@@ -107,6 +107,9 @@ impl VisitorMut for Rewriter {
                     *expression = member;
                 }
             }
+            Expr::UnaryOp { op, expr } => {
+                members::in_sign(*op, expr).into_iter().for_each(|signed| *expression = signed)
+            }
             Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } if members::is_member(right) => {
                 *expression = call("object_has", vec![taken(right), taken(left)], Vec::new(), None);
             }

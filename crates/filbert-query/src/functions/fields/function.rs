@@ -10,10 +10,9 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, FieldRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use filbert_data::FieldType;
+use filbert_data::{FieldType, Value};
 use filbert_grid::query::ColumnReader;
 
 use super::super::json::{Kind, Node};
@@ -189,10 +188,10 @@ impl FieldFunction {
                 true => first(args, rows),
                 false => read(args, rows, &FieldType::Boolean, true),
             },
-            What::Has => truths(rows, {
-                let sides = Sides::of(args, [true, false], rows)?;
-                move |row| has(&sides, row)
-            }),
+            What::Has => {
+                let sides = Sides::of(args, [false, false], rows)?;
+                truths(rows, |row| has(&sides, row))
+            }
             What::Compare(operator, untyped) => {
                 let sides = Sides::of(args, *untyped, rows)?;
                 truths(rows, |row| {
@@ -353,31 +352,42 @@ impl Sides {
         Ok(Sides { arrays: [side(0)?, side(1)?], untyped })
     }
 
-    fn get(&self, row: usize) -> Result<(Scalar<'_>, Scalar<'_>)> {
+    fn values(&self, row: usize) -> Result<(Value<'_>, Value<'_>)> {
         let [left, right] = &self.arrays;
         let [left_untyped, right_untyped] = self.untyped;
         Ok((one(left, left_untyped, row)?, one(right, right_untyped, row)?))
     }
+
+    fn get(&self, row: usize) -> Result<(Scalar<'_>, Scalar<'_>)> {
+        let (left, right) = self.values(row)?;
+        Ok((Scalar::of_value(left), Scalar::of_value(right)))
+    }
 }
 
-fn one((array, field_type, is_constant): &(ArrayRef, FieldType, bool), untyped: bool, row: usize) -> Result<Scalar<'_>> {
+fn one((array, field_type, is_constant): &(ArrayRef, FieldType, bool), untyped: bool, row: usize) -> Result<Value<'_>> {
     let row = if *is_constant { 0 } else { row };
     let field_type = if untyped { &FieldType::Json } else { field_type };
     let reader = ColumnReader::new(array.as_ref(), field_type);
     let reader = reader.ok_or_else(|| wrong_arguments("compare", &[array.data_type().clone()]))?;
-    Ok(Scalar::of_value(reader.get(row)))
+    Ok(reader.get(row))
 }
 
+/// Whether an array, of a type or within a document, has an item.
 fn has(sides: &Sides, row: usize) -> Result<Option<bool>> {
-    let (whole, item) = sides.get(row)?;
-    if whole == Scalar::Null || item == Scalar::Null {
+    let (whole, item) = sides.values(row)?;
+    let item = Scalar::of_value(item);
+    if whole.is_null() || item == Scalar::Null {
         return Ok(None);
     }
-    let Scalar::Document(text) = &whole else { return Ok(Some(false)) };
-    let node = parsed(text)?;
-    if node.kind() != Kind::Array {
-        return Ok(Some(false));
-    }
-    let is_it = |node: Node<'_>| Scalar::of_json(node.text()).compare(&item) == Some(Ordering::Equal);
-    Ok(Some(node.children().any(|(_, node)| is_it(node))))
+    let is_it = |found: Scalar<'_>| found.compare(&item) == Some(Ordering::Equal);
+    Ok(Some(match whole {
+        Value::Array(items) => items.into_iter().any(|found| is_it(Scalar::of_value(found))),
+        Value::Json(text) | Value::Text(text) => match parsed(&text)? {
+            array if array.kind() == Kind::Array => {
+                array.children().any(|(_, found)| is_it(Scalar::of_json(found.text())))
+            }
+            _ => false,
+        },
+        _ => false,
+    }))
 }

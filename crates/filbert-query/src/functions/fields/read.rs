@@ -181,8 +181,16 @@ mod tests {
         check("\"5\"", &FieldType::SmallInt, &Value::Int16(5));
         check("\"a\\nb\"", &FieldType::Varchar, &Value::text("a\nb"));
         check("{\"a\": 1}", &FieldType::Varchar, &Value::text("{\"a\": 1}"));
-        check("[1, null]", &FieldType::Array(Box::new(FieldType::Integer)), &Value::Array(vec![Value::Int32(1), Value::Null]));
-        check("1500", &FieldType::TimestampTz, &Value::TimestampTz(DateTime::from_timestamp_millis(1500).unwrap().into()));
+        check(
+            "[1, null]",
+            &FieldType::Array(Box::new(FieldType::Integer)),
+            &Value::Array(vec![Value::Int32(1), Value::Null]),
+        );
+        check(
+            "1500",
+            &FieldType::TimestampTz,
+            &Value::TimestampTz(DateTime::from_timestamp_millis(1500).unwrap().into()),
+        );
         check("true", &FieldType::Boolean, &Value::Boolean(true));
         check("{}", &FieldType::Double, &Value::Null);
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Between, Case, InList, InSubquery, Like, Sort};
+use datafusion::logical_expr::expr::{Between, Case, InList, InSubquery, Like};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlanBuilder, Operator, lit};
 use filbert_data::FieldType;
 
@@ -252,8 +252,10 @@ fn in_list(list: InList, schema: &DFSchema) -> Transformed<Expr> {
     if !untyped(expr, schema) && !items.iter().any(|item| untyped(item, schema)) {
         return Transformed::no(Expr::InList(list));
     }
-    let types: Vec<DataType> =
-        items.iter().map(|item| field_of(item, schema).map_or(DataType::Null, |field| field.data_type().clone())).collect();
+    let types: Vec<DataType> = items
+        .iter()
+        .map(|item| field_of(item, schema).map_or(DataType::Null, |field| field.data_type().clone()))
+        .collect();
     let typed = |is: fn(&DataType) -> bool| untyped(expr, schema) && types.iter().all(is);
     let read_as = if typed(DataType::is_numeric) {
         let of_double = types.iter().any(DataType::is_floating);
@@ -291,7 +293,10 @@ fn in_subquery(within: InSubquery, schema: &DFSchema) -> Result<Transformed<Expr
     }
     let mut within = within;
     if inner {
-        let column = Expr::Column(within.subquery.subquery.schema().columns().swap_remove(0));
+        let columns = within.subquery.subquery.schema().columns();
+        let Some(column) = columns.into_iter().next().map(Expr::Column) else {
+            return Ok(Transformed::no(Expr::InSubquery(within)));
+        };
         let read = match field_of(&within.expr, schema).filter(|_| !outer) {
             Some(field) => as_type(column, field.data_type()),
             None => What::Key.call(vec![column]),
@@ -377,20 +382,6 @@ fn arguments(name: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Vec<Ex
         (true, _) => as_text(argument.clone()),
     };
     Some(arguments.iter().zip(&is_field).map(read).collect())
-}
-
-/// What rows are ordered by.
-pub(super) fn order(sorts: Vec<Sort>, schema: &DFSchema) -> Transformed<Vec<Sort>> {
-    let mut changed = false;
-    let ordered = sorts.into_iter().map(|sort| {
-        if !untyped(&sort.expr, schema) {
-            return sort;
-        }
-        changed = true;
-        Sort { expr: What::Key.call(vec![sort.expr]), ..sort }
-    });
-    let ordered: Vec<Sort> = ordered.collect();
-    if changed { Transformed::yes(ordered) } else { Transformed::no(ordered) }
 }
 
 /// Resolves all of an expression.

@@ -3,13 +3,15 @@
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::Distinct;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::resolve::{order, resolve_all};
+use super::function::What;
+use super::resolve::{resolve_all, untyped};
 
 /// Resolves untyped fields.
 #[derive(Debug)]
@@ -70,4 +72,18 @@ fn resolved(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         other => other,
     })
+}
+
+/// What rows are ordered by.
+pub(super) fn order(sorts: Vec<Sort>, schema: &DFSchema) -> Transformed<Vec<Sort>> {
+    let mut changed = false;
+    let ordered = sorts.into_iter().map(|sort| {
+        if !untyped(&sort.expr, schema) {
+            return sort;
+        }
+        changed = true;
+        Sort { expr: What::Key.call(vec![sort.expr]), ..sort }
+    });
+    let ordered: Vec<Sort> = ordered.collect();
+    if changed { Transformed::yes(ordered) } else { Transformed::no(ordered) }
 }

@@ -237,9 +237,10 @@ mod tests {
 
     #[test]
     fn keys_are_in_the_order_of_values() {
-        let ordered = ["\"\"", "\"a\"", "\"b\"", "-1e300", "-2", "-1.5", "0", "0.5", "9007199254740992", "9007199254740993"]
-            .into_iter()
-            .chain(["1e300", "false", "true", "[1]", "{}"]);
+        let ordered =
+            ["\"\"", "\"a\"", "\"b\"", "-1e300", "-2", "-1.5", "0", "0.5", "9007199254740992", "9007199254740993"]
+                .into_iter()
+                .chain(["1e300", "false", "true", "[1]", "{}"]);
         let keys: Vec<_> = ordered.map(|text| Scalar::of_json(text).key()).collect();
         assert!(keys.is_sorted(), "{keys:?}");
         assert_eq!(Scalar::of_json("1").key(), Scalar::of_json("1.0").key());

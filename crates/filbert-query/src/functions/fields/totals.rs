@@ -16,7 +16,8 @@ use filbert_data::FieldType;
 
 use super::arithmetic;
 use super::function::What;
-use super::resolve::{order, untyped};
+use super::resolve::untyped;
+use super::rule::order;
 use super::scalar::{Number, Scalar};
 use crate::types::{is_untyped, untyped_field};
 
@@ -142,7 +143,8 @@ impl Accumulator for Found {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         each(values, |text| {
             let Some(key) = Scalar::of_json(text).key() else { return Ok(()) };
-            let is_better = self.best.as_ref().is_none_or(|(best, _)| if self.least { key < *best } else { key > *best });
+            let is_better =
+                self.best.as_ref().is_none_or(|(best, _)| if self.least { key < *best } else { key > *best });
             if is_better {
                 self.best = Some((key, text.to_owned()));
             }

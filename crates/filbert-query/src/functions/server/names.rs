@@ -177,5 +177,9 @@ fn relation_name(scene: &Scene<'_>, oid: i64) -> Option<String> {
         Some(relation) => (&relation.schema, &relation.name),
         None => facts.index(oid).map(|(relation, index)| (&relation.schema, &index.name))?,
     };
-    Some(if is_visible(scene, name, oid) { quote_ident(name) } else { format!("{}.{}", quote_ident(schema), quote_ident(name)) })
+    Some(if is_visible(scene, name, oid) {
+        quote_ident(name)
+    } else {
+        format!("{}.{}", quote_ident(schema), quote_ident(name))
+    })
 }
