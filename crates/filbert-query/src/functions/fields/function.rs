@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryViewBuilder, BooleanBuilder, StringViewBuilder};
+use arrow_array::builder::{BooleanBuilder, StringViewBuilder};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, FieldRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
@@ -48,7 +48,7 @@ pub(super) enum What {
     Compare(Operator, Untyped),
     /// What is computed of two numbers.
     Compute(Operator, Untyped),
-    /// Bytes in the order of the values.
+    /// Texts in the order of the values, which windows can be over as well.
     Key,
     /// A text that is a document, as an untyped field.
     Mark,
@@ -133,7 +133,7 @@ impl ScalarUDFImpl for FieldFunction {
             },
             What::Truth | What::Has | What::Compare(..) => of_type(&FieldType::Boolean),
             What::Compute(..) | What::Mark => Ok(untyped_field(&self.name).into()),
-            What::Key => of_type(&FieldType::Binary),
+            What::Key => of_type(&FieldType::Varchar),
         }
     }
 
@@ -210,7 +210,7 @@ impl FieldFunction {
             }
             What::Key => {
                 let texts = Texts::of(args, 0)?;
-                let mut builder = BinaryViewBuilder::with_capacity(rows);
+                let mut builder = StringViewBuilder::with_capacity(rows);
                 for row in 0..rows {
                     builder.append_option(texts.get(row).and_then(|text| Scalar::of_json(text).key()));
                 }

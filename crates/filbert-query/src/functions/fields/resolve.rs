@@ -64,7 +64,7 @@ fn as_truth(expr: Expr) -> Expr {
 }
 
 /// A field as what it is compared with.
-fn as_type(expr: Expr, data_type: &DataType) -> Expr {
+pub(super) fn as_type(expr: Expr, data_type: &DataType) -> Expr {
     let to = match data_type {
         whole if whole.is_integer() => FieldType::Decimal(None),
         decimal if decimal.is_decimal() => FieldType::Decimal(None),

@@ -1,17 +1,21 @@
 //! The rule that resolves untyped fields in plans, before types are coerced.
 
+use std::sync::Arc;
+
+use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::logical_plan::Distinct;
+use datafusion::logical_expr::logical_plan::{Distinct, Union};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::function::What;
-use super::resolve::{resolve_all, untyped};
+use super::resolve::{as_type, resolve_all, untyped};
+use crate::types::is_untyped;
 
 /// Resolves untyped fields.
 #[derive(Debug)]
@@ -70,8 +74,47 @@ fn resolved(plan: LogicalPlan) -> Result<LogicalPlan> {
             on.sort_expr = on.sort_expr.map(|sorts| order(sorts, &schema).data);
             LogicalPlan::Distinct(Distinct::On(on))
         }
+        LogicalPlan::Union(union) => united(union)?,
         other => other,
     })
+}
+
+/// Rows of several queries of which some have fields where others have values of a type: the fields are read as those.
+fn united(union: Union) -> Result<LogicalPlan> {
+    let of_column = |at: usize| union.inputs.iter().filter_map(move |input| input.schema().fields().get(at));
+    let has_fields = |at: usize| of_column(at).any(|field| is_untyped(field));
+    let typed = |at: usize| of_column(at).find(|field| !is_untyped(field) && !field.data_type().is_null()).cloned();
+    let mut inputs = Vec::with_capacity(union.inputs.len());
+    let mut changed = false;
+    for input in &union.inputs {
+        let columns = input.schema().columns();
+        let mut expressions = Vec::with_capacity(columns.len());
+        for (at, (column, field)) in columns.into_iter().zip(input.schema().fields()).enumerate() {
+            let name = column.name.clone();
+            let column = Expr::Column(column);
+            let read = match typed(at).filter(|_| has_fields(at)) {
+                Some(other) if is_untyped(field) => as_type(column, other.data_type()),
+                // Nulls beside fields are fields.
+                None if has_fields(at) && field.data_type().is_null() => {
+                    What::Mark.call(vec![cast(column, DataType::Utf8View)])
+                }
+                _ => {
+                    expressions.push(column);
+                    continue;
+                }
+            };
+            changed = true;
+            expressions.push(read.alias(name));
+        }
+        inputs.push((Arc::clone(input), expressions));
+    }
+    if !changed {
+        return Ok(LogicalPlan::Union(union));
+    }
+    let inputs = inputs
+        .into_iter()
+        .map(|(input, expressions)| LogicalPlanBuilder::from(input).project(expressions)?.build().map(Arc::new));
+    Union::try_new_with_loose_types(inputs.collect::<Result<Vec<_>>>()?).map(LogicalPlan::Union)
 }
 
 /// What rows are ordered by.

@@ -185,24 +185,23 @@ impl<'v> Scalar<'v> {
         }
     }
 
-    /// Bytes that are in the order of the values, and the same for values that are equal; `None` = null.
-    pub(super) fn key(&self) -> Option<Vec<u8>> {
-        let ranked = |rank: u8, bytes: &[u8]| Some([&[rank], bytes].concat());
+    /// A text that is in the order of the values, byte by byte, and the same for values that are equal; `None` = null.
+    pub(super) fn key(&self) -> Option<String> {
         match self {
             Scalar::Null => None,
-            Scalar::Text(text) => ranked(1, text.as_bytes()),
+            Scalar::Text(text) => Some(format!("1{text}")),
             Scalar::Number(number) => {
                 let (nearest, rest) = number.parts();
                 let bits = nearest.to_bits();
                 let bits = if nearest.is_sign_negative() { !bits } else { bits | (1 << 63) };
                 let rest = rest.cast_unsigned() ^ (1 << 127);
-                ranked(2, &[bits.to_be_bytes().as_slice(), rest.to_be_bytes().as_slice()].concat())
+                Some(format!("2{bits:016x}{rest:032x}"))
             }
             Scalar::Moment(moment) => Scalar::Number(Number::Whole((moment / 1_000).into())).key(),
-            Scalar::Boolean(truth) => ranked(3, &[u8::from(*truth)]),
+            Scalar::Boolean(truth) => Some(format!("3{}", u8::from(*truth))),
             Scalar::Document(text) => {
                 let rank = if text.starts_with('[') { 4 } else { 5 };
-                ranked(rank, self.document().as_deref().unwrap_or(text).as_bytes())
+                Some(format!("{rank}{}", self.document().as_deref().unwrap_or(text)))
             }
         }
     }

@@ -128,7 +128,7 @@ impl AggregateUDFImpl for ExtremeFunction {
 #[derive(Debug)]
 struct Found {
     least: bool,
-    best: Option<(Vec<u8>, String)>,
+    best: Option<(String, String)>,
 }
 
 /// The texts of an array.
