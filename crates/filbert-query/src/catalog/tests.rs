@@ -6,7 +6,7 @@ use filbert_data::compact::{Schema, SchemaId};
 use filbert_data::{Json, SchemaSource, ToBlob};
 
 use super::*;
-use crate::dialect::{CreateMapping, Limits, Parsed, parse};
+use crate::dialect::{CreateMapping, DefaultPlace, Limits, Parsed, parse};
 
 struct NoSchemas;
 
@@ -17,7 +17,7 @@ impl SchemaSource for NoSchemas {
 }
 
 fn statement(text: &str) -> CreateMapping {
-    match parse(text, filbert_grid::query::Dialect::Hazelcast, &Limits::default()).unwrap().parsed {
+    match parse(text, filbert_grid::query::Dialect::Hazelcast, &Limits::default(), &DefaultPlace).unwrap().parsed {
         Parsed::CreateMapping(mapping) => mapping,
         other => panic!("{text} is {other:?}"),
     }

@@ -33,7 +33,7 @@ pub(crate) use declared_types::parse_declared_type;
 pub(crate) use grammar::HazelcastDialect;
 pub(crate) use names::{CATALOGS, DEFAULT_SCHEMAS, catalog_name, in_schema, schema_of};
 #[cfg(test)]
-use places::DefaultPlace;
+pub(crate) use places::DefaultPlace;
 pub(crate) use places::Places;
 pub(crate) use rewrite::like_pattern;
 pub(crate) use session::{Command as SessionCommand, Job};

@@ -28,7 +28,7 @@ pub(crate) trait Places {
 
 /// Everything without a schema is of the default one.
 #[cfg(test)]
-pub(super) struct DefaultPlace;
+pub(crate) struct DefaultPlace;
 
 #[cfg(test)]
 impl Places for DefaultPlace {
