@@ -31,6 +31,7 @@ use crate::dml::{Changed, Dml};
 use crate::error::{of_datafusion, parsing_error};
 use crate::explain;
 use crate::jobs::{JobGuard, Jobs};
+use crate::paths::{self, Path};
 use crate::plan::fairness::fair;
 use crate::plan::planner::{PlannedQuery, bind, check_count, columns_after, plan_query, with_parameters};
 use crate::plan::session::Sessions;
@@ -318,13 +319,18 @@ impl Inner {
             parameters_max: self.config.parameters_max,
             ..dialect::Limits::default()
         };
-        let statement = dialect::parse(text, asker.dialect(), &limits)?;
+        let statement = dialect::parse(text, asker.dialect(), &limits, &self.path(asker))?;
         let planned = self.make_plan(statement, asker).await;
         let plan = Arc::new(planned.map_err(|error| dialect::located(error, text, asker.dialect()))?);
         if !matches!(*plan, Plan::Other(_)) {
             plans.keep(&key, version, plan.clone());
         }
         Ok(plan)
+    }
+
+    /// Where somebody's names without a schema are looked for.
+    fn path(&self, asker: &Asker) -> Path<'_> {
+        Path::new(self.tables.catalog(), paths::schemas(asker), asker.dialect())
     }
 
     /// Runs a statement about a session.
@@ -343,7 +349,8 @@ impl Inner {
         let ParsedStatement { parsed, parameters } = statement;
         match parsed {
             Parsed::Session(SessionCommand::Ask(text)) => {
-                let query = dialect::parse(&text, asker.dialect(), &dialect::Limits::default())?;
+                let limits = dialect::Limits::default();
+                let query = dialect::parse(&text, asker.dialect(), &limits, &self.path(asker))?;
                 Box::pin(self.make_plan(query, asker)).await
             }
             Parsed::Session(command) => Ok(Plan::Session { command, parameters }),

@@ -42,6 +42,7 @@ mod error;
 mod explain;
 mod functions;
 mod jobs;
+mod paths;
 mod plan;
 mod plan_cache;
 mod predicates;

@@ -15,6 +15,7 @@ use crate::catalog::{Catalog, EntryFormat, Mapping};
 use crate::catalogs::{self, SystemSchema};
 use crate::dialect::{self, DEFAULT_SCHEMAS, Parsed, in_schema};
 use crate::error::{carried, parsing_error};
+use crate::paths::Path;
 use crate::plan::session::{PARTITIONED, SCHEMA};
 use crate::scan::provider::MapProvider;
 use crate::scan::table::{MapTable, TableColumn};
@@ -117,7 +118,9 @@ impl Tables {
     pub(crate) fn view(&self, name: &ObjectName) -> Result<Option<Query>, SqlError> {
         let Ok(name) = dialect::catalog_name(name) else { return Ok(None) };
         let Some(view) = self.catalog.view(&name) else { return Ok(None) };
-        match dialect::parse(&view.query, view.dialect, &dialect::Limits::default())?.parsed {
+        // Its names mean what they meant to whom made it.
+        let path = Path::new(&self.catalog, view.path.clone(), view.dialect);
+        match dialect::parse(&view.query, view.dialect, &dialect::Limits::default(), &path)?.parsed {
             Parsed::Query(query) => Ok(Some(*query)),
             _ => Err(parsing_error(format!("view {name:?} is not defined by a query"))),
         }
@@ -205,7 +208,8 @@ pub(crate) fn table_of(mapping: &Mapping, map: Arc<Map>, schemas: Arc<dyn Schema
             columns.push(TableColumn { name: name.to_owned(), field_type: FieldType::Object, path, hidden: true });
         }
     }
-    let table = MapTable::new(mapping.name.clone(), map, columns, formats_of(mapping, schemas));
+    let table = MapTable::new(mapping.name.clone(), map, columns, formats_of(mapping, schemas))
+        .with_members(|index| mapping.members(index));
     match (&mapping.table, &mapping.key_format) {
         (Some(_), EntryFormat::Compact { type_name }) => table.declared().with_composite_key(type_name),
         (Some(_), _) => table.declared(),

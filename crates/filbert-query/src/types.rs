@@ -27,6 +27,10 @@ const PG_KEY: &str = "filbert.pg_type";
 pub(crate) const REGPROC: u32 = 24;
 /// The number of `oid` in PostgreSQL.
 pub(crate) const OID: u32 = 26;
+/// The mark of values whose type shows only in themselves: members of objects, as JSON writes them.
+const UNTYPED: &str = "FIELD";
+/// The key of the metadata entry that tells what an object declares of its members.
+pub(crate) const MEMBERS_KEY: &str = "filbert.members";
 /// Digits behind the point of a decimal without declared scale.
 pub(crate) const DECIMAL_SCALE: i8 = 20;
 /// Days from the start of the common era to 1970-01-01.
@@ -61,6 +65,29 @@ pub(crate) fn pg_type_of(field: &Field) -> Option<u32> {
     fits.then_some(oid)
 }
 
+/// A field of values whose type shows only in themselves.
+pub(crate) fn untyped_field(name: &str) -> Field {
+    let mark = HashMap::from([(TYPE_KEY.to_owned(), UNTYPED.to_owned())]);
+    Field::new(name, DataType::Utf8View, true).with_metadata(mark)
+}
+
+/// The same field with what its objects declare of their members.
+pub(crate) fn with_members(field: &Field, members: String) -> Field {
+    let mut metadata = field.metadata().clone();
+    metadata.insert(MEMBERS_KEY.to_owned(), members);
+    field.clone().with_metadata(metadata)
+}
+
+/// Whether the type of a field's values shows only in themselves.
+pub(crate) fn is_untyped(field: &Field) -> bool {
+    is_text(field.data_type()) && field.metadata().get(TYPE_KEY).is_some_and(|mark| mark == UNTYPED)
+}
+
+/// The metadata of a literal that is a JSON document.
+pub(crate) fn json_metadata() -> HashMap<String, String> {
+    HashMap::from([(TYPE_KEY.to_owned(), "JSON".to_owned())])
+}
+
 fn marker(field_type: &FieldType) -> Option<&'static str> {
     match field_type {
         FieldType::Json => Some("JSON"),
@@ -74,7 +101,7 @@ fn marker(field_type: &FieldType) -> Option<&'static str> {
 /// The type of an Arrow field.
 pub(crate) fn field_type_of(field: &Field) -> FieldType {
     match field.metadata().get(TYPE_KEY).map(String::as_str) {
-        Some("JSON") if is_text(field.data_type()) => FieldType::Json,
+        Some("JSON" | UNTYPED) if is_text(field.data_type()) => FieldType::Json,
         Some("UUID") if is_text(field.data_type()) => FieldType::Uuid,
         Some("OBJECT")
             if matches!(field.data_type(), DataType::BinaryView | DataType::Binary | DataType::LargeBinary) =>

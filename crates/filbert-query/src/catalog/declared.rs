@@ -7,6 +7,7 @@ use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlError;
 
 use crate::error::data_error;
+use crate::functions::{Kind, Node};
 
 /// A type as it was declared. Several are kept alike: an address is a text, an object is a JSON document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +112,9 @@ impl DeclaredType {
             DeclaredType::Ip => "ip".to_owned(),
             DeclaredType::Object(policy, members) if members.is_empty() => format!("object({})", policy.name()),
             DeclaredType::Object(policy, members) => {
-                let member = |(name, member): &(String, DeclaredType)| format!("\"{name}\" {}", member.crate_name());
+                let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+                let member =
+                    |(name, member): &(String, DeclaredType)| format!("{} {}", quoted(name), member.crate_name());
                 let members = members.iter().map(member).collect::<Vec<_>>().join(", ");
                 format!("object({}) as ({members})", policy.name())
             }
@@ -119,6 +122,14 @@ impl DeclaredType {
             DeclaredType::GeoShape => "geo_shape".to_owned(),
             DeclaredType::Array(item) => format!("array({})", item.crate_name()),
             other => other.postgres_name(),
+        }
+    }
+
+    /// What an object declares of its members, as [`member_of`] reads it; `None` if that is nothing.
+    pub(crate) fn members(&self) -> Option<String> {
+        match self {
+            DeclaredType::Object(_, members) if !members.is_empty() => Some(self.crate_name()),
+            _ => None,
         }
     }
 
@@ -151,6 +162,17 @@ impl DeclaredType {
                     }
                 }
             }
+            (DeclaredType::Object(..), Value::Json(text)) => match Node::parse(&text) {
+                Ok(node) if node.kind() == Kind::Object => Ok(Value::Json(text)),
+                _ => Err(invalid(column, "object", &text, "a JSON object such as {\"a\": 1}")),
+            },
+            (
+                DeclaredType::Jsonb | DeclaredType::GeoShape | DeclaredType::Plain(FieldType::Json),
+                Value::Json(text),
+            ) => match Node::parse(&text) {
+                Ok(_) => Ok(Value::Json(text)),
+                Err(_) => Err(invalid(column, "json", &text, "a JSON document such as {\"a\": [1, true]}")),
+            },
             (DeclaredType::Array(item), Value::Array(items)) => {
                 Ok(Value::Array(items.into_iter().map(|value| item.fit(column, value)).collect::<Result<_, _>>()?))
             }
@@ -161,12 +183,22 @@ impl DeclaredType {
     /// Whether values of the kept type are values of this type, so that [`DeclaredType::fit`] changes and refuses nothing.
     pub(crate) fn is_free(&self) -> bool {
         match self {
-            DeclaredType::Plain(field_type) => *field_type != FieldType::TimestampTz,
-            DeclaredType::Jsonb | DeclaredType::Object(..) | DeclaredType::GeoShape => true,
+            DeclaredType::Plain(field_type) => !matches!(field_type, FieldType::TimestampTz | FieldType::Json),
             DeclaredType::Array(item) => item.is_free(),
+            DeclaredType::Jsonb | DeclaredType::Object(..) | DeclaredType::GeoShape => false,
             DeclaredType::Varchar(_) | DeclaredType::Character(_) | DeclaredType::Ip | DeclaredType::GeoPoint => false,
         }
     }
+}
+
+/// The type of the member along keys, by what [`DeclaredType::members`] tells of an object; `None` if it is not declared.
+pub(crate) fn member_of(object: &str, keys: &[&str]) -> Option<DeclaredType> {
+    let mut declared = crate::dialect::parse_declared_type(object)?;
+    for key in keys {
+        let DeclaredType::Object(_, members) = declared else { return None };
+        declared = members.into_iter().find(|(name, _)| name == key)?.1;
+    }
+    Some(declared)
 }
 
 /// A text of at most so many characters; blanks beyond do not count.

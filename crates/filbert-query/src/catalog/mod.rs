@@ -23,7 +23,7 @@ use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
 use parking_lot::RwLock;
 
 pub(crate) use ddl::{ddl, external_name};
-pub(crate) use declared::{DeclaredType, ObjectPolicy};
+pub(crate) use declared::{DeclaredType, ObjectPolicy, member_of};
 pub(crate) use format::EntryFormat;
 pub(crate) use infer::infer;
 pub(crate) use mapping::{Mapping, MappingColumn, resolve};
@@ -42,6 +42,8 @@ pub(crate) struct View {
     pub(crate) query: String,
     /// Whose SQL that is.
     pub(crate) dialect: Dialect,
+    /// The schemas in which its names without one are looked for.
+    pub(crate) path: Vec<String>,
     /// Names and types of its columns.
     pub(crate) columns: Vec<(String, FieldType)>,
 }

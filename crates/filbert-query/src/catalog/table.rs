@@ -159,6 +159,11 @@ impl RowIds {
 }
 
 impl Mapping {
+    /// What the objects of a column declare of their members, if anything.
+    pub(crate) fn members(&self, column: usize) -> Option<String> {
+        self.table.as_ref()?.columns.get(column)?.declared.members()
+    }
+
     /// The mapping of a table. Columns are in the order in which they were declared.
     ///
     /// # Errors

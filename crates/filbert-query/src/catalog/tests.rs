@@ -6,7 +6,7 @@ use filbert_data::compact::{Schema, SchemaId};
 use filbert_data::{Json, SchemaSource, ToBlob};
 
 use super::*;
-use crate::dialect::{CreateMapping, Limits, Parsed, parse};
+use crate::dialect::{CreateMapping, DefaultPlace, Limits, Parsed, parse};
 
 struct NoSchemas;
 
@@ -17,7 +17,7 @@ impl SchemaSource for NoSchemas {
 }
 
 fn statement(text: &str) -> CreateMapping {
-    match parse(text, filbert_grid::query::Dialect::Hazelcast, &Limits::default()).unwrap().parsed {
+    match parse(text, filbert_grid::query::Dialect::Hazelcast, &Limits::default(), &DefaultPlace).unwrap().parsed {
         Parsed::CreateMapping(mapping) => mapping,
         other => panic!("{text} is {other:?}"),
     }
@@ -172,7 +172,13 @@ fn the_catalog_knows_what_is_there() {
     assert_eq!(catalog.mapping("orders").unwrap().external_name, "p");
     assert_eq!(catalog.mapping_of_map("p").unwrap().name, "orders");
     assert!(catalog.mapping_of_map("orders").is_none());
-    let view = View { name: "v".into(), query: "SELECT 1".into(), dialect: Default::default(), columns: Vec::new() };
+    let view = View {
+        name: "v".into(),
+        query: "SELECT 1".into(),
+        dialect: Default::default(),
+        path: Vec::new(),
+        columns: Vec::new(),
+    };
     assert!(catalog.put_view(view.clone(), false, false).unwrap());
     assert!(catalog.put_mapping(mapping("v", "v"), true, false).is_err());
     assert!(catalog.put_mapping(mapping("third", "v"), false, false).unwrap());

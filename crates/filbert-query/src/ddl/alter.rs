@@ -188,9 +188,11 @@ impl RowChange {
                     let value = old.get(*index).cloned().unwrap_or(Value::Null);
                     self.maker.convert(column, value)?
                 }
-                Source::Expression(expression) => {
-                    self.maker.convert(column, expression.evaluate(&Inputs::row(&old, &self.occasion))?)?
-                }
+                Source::Expression(expression) => self.maker.convert_field(
+                    column,
+                    expression.evaluate(&Inputs::row(&old, &self.occasion))?,
+                    expression.is_untyped(),
+                )?,
                 Source::Default => self.maker.default_value(column, Some(&self.occasion))?,
             });
         }

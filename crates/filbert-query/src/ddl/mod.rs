@@ -243,6 +243,7 @@ async fn create_view(
         name: name.to_owned(),
         query: query_text.to_owned(),
         dialect: asker.dialect(),
+        path: crate::paths::schemas(asker),
         columns: columns.collect(),
     };
     engine.tables.catalog().put_view(view, or_replace, if_not_exists).map(|_| ())

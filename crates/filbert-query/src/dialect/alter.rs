@@ -10,7 +10,7 @@ use super::declared_types::declared_type;
 use super::json::{expect_word, word};
 use super::statements::{Refusal, if_exists, if_not_exists, parse_name, refused, refused_as};
 use super::tables::{ColumnDefinition, Constraint, column, constraint, expression, option_value};
-use super::{Parsed, TableStatement, names, rewrite};
+use super::{Parsed, TableStatement, places, rewrite};
 use crate::catalog::{DeclaredType, Expression};
 
 /// `ALTER TABLE`.
@@ -76,7 +76,7 @@ pub(super) fn alter(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed,
     let name = parse_name(parser)?;
     let mut actions = Vec::new();
     loop {
-        action(parser, dialect, &name, &mut actions)?;
+        action(parser, dialect, &mut actions)?;
         if !parser.consume_token(&Token::Comma) {
             break;
         }
@@ -84,12 +84,7 @@ pub(super) fn alter(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed,
     Ok(Parsed::Table(TableStatement::Alter(AlterTable { name, if_exists, actions })))
 }
 
-fn action(
-    parser: &mut Parser<'_>,
-    dialect: Dialect,
-    table: &str,
-    actions: &mut Vec<AlterAction>,
-) -> Result<(), Refusal> {
+fn action(parser: &mut Parser<'_>, dialect: Dialect, actions: &mut Vec<AlterAction>) -> Result<(), Refusal> {
     if parser.parse_keyword(Keyword::ADD) {
         if let Some(constraint) = constraint(parser, dialect, None)? {
             actions.push(AlterAction::AddConstraint(constraint));
@@ -104,7 +99,7 @@ fn action(
     } else if parser.parse_keyword(Keyword::DROP) {
         actions.push(drop_part(parser)?);
     } else if parser.parse_keyword(Keyword::RENAME) {
-        actions.push(rename(parser, table)?);
+        actions.push(rename(parser)?);
     } else if parser.parse_keyword(Keyword::ALTER) {
         actions.push(alter_column(parser, dialect)?);
     } else if parser.parse_keyword(Keyword::SET) {
@@ -151,15 +146,10 @@ fn drop_part(parser: &mut Parser<'_>) -> Result<AlterAction, Refusal> {
     })
 }
 
-fn rename(parser: &mut Parser<'_>, table: &str) -> Result<AlterAction, Refusal> {
+fn rename(parser: &mut Parser<'_>) -> Result<AlterAction, Refusal> {
     if word(parser, "TO") {
         let name = parser.parse_object_name(false)?;
-        // A name alone stays in the schema.
-        let new = match (name.0.len(), names::schema_of(table)) {
-            (1, (Some(schema), _)) => names::in_schema(schema, &names::catalog_name(&name)?),
-            _ => names::catalog_name(&name)?,
-        };
-        return Ok(AlterAction::RenameTo(new));
+        return Ok(AlterAction::RenameTo(places::marked_name(&name)?));
     }
     word(parser, "COLUMN");
     let from = parser.parse_identifier()?.value;
@@ -234,7 +224,7 @@ pub(super) fn comment(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
         let Some(column) = name.0.pop().and_then(|part| part.as_ident().map(|column| column.value.clone())) else {
             return refused("a column is expected after COMMENT ON COLUMN, as table.column");
         };
-        (names::catalog_name(&name)?, Some(column))
+        (places::marked_name(&name)?, Some(column))
     } else if parser.parse_keyword(Keyword::TABLE) {
         (parse_name(parser)?, None)
     } else {

@@ -1,8 +1,8 @@
 //! The grammar of statements that change rows: `INSERT`, `SINK`, `UPDATE`, `DELETE`.
 
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, ConflictTarget as Target, Expr, FromTable, ObjectName, OnConflictAction, OnInsert,
-    SelectItem, Statement, TableFactor, TableObject, TableWithJoins,
+    Assignment, AssignmentTarget, ConflictTarget as Target, Expr, FromTable, Ident, ObjectName, OnConflictAction,
+    OnInsert, SelectItem, Statement, TableFactor, TableObject, TableWithJoins,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -12,7 +12,7 @@ use filbert_grid::query::Dialect;
 
 use super::json::{call, word};
 use super::statements::{Refusal, refused};
-use super::{ConflictTarget, Delete, Insert, OnConflict, Parsed, Update, names, rewrite};
+use super::{ConflictTarget, Delete, Insert, OnConflict, Parsed, Update, names, places, rewrite, server};
 
 /// `INSERT` and `SINK`.
 pub(super) fn insert(parser: &mut Parser<'_>, of: Dialect, sink: bool) -> Result<Parsed, Refusal> {
@@ -57,7 +57,7 @@ fn on_conflict(on: OnInsert, of: Dialect) -> Result<OnConflict, Refusal> {
         OnConflictAction::DoUpdate(update) => (Some(assigned(update.assignments, of)?), update.selection),
     };
     if let Some(selection) = &mut selection {
-        rewrite::rewrite(selection, of)?;
+        condition(selection, of)?;
     }
     Ok(OnConflict { target, update, selection })
 }
@@ -109,13 +109,14 @@ pub(super) fn update(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Ref
     word(parser, "ONLY");
     let (table, alias) = single_table(&parser.parse_table_and_joins()?)?;
     parser.expect_keyword(Keyword::SET)?;
-    let mut assignments = Vec::new();
+    let mut assignments = Assignments::default();
     loop {
-        assignments.extend(assignment(parser)?);
+        assignment(parser, &mut assignments)?;
         if !parser.consume_token(&Token::Comma) {
             break;
         }
     }
+    let mut assignments = assignments.assigned;
     for (_, value) in &mut assignments {
         rewrite::rewrite(value, of)?;
     }
@@ -129,15 +130,45 @@ pub(super) fn update(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Ref
     Ok(Parsed::Update(Update { table, alias, assignments, from, selection, returning }))
 }
 
+/// What `SET` sets.
+#[derive(Default)]
+struct Assignments {
+    assigned: Vec<(String, Expr)>,
+    /// The columns of which members are set.
+    of_members: Vec<String>,
+}
+
+impl Assignments {
+    /// Sets a member: `object_set(object, value, member, ..)`, one around the other for several members of one object.
+    fn set_member(&mut self, column: String, path: Vec<Expr>, value: Expr) {
+        let known = self.of_members.contains(&column);
+        let before = self.assigned.iter_mut().find(|(assigned, _)| known && *assigned == column);
+        let object = match &before {
+            Some((_, object)) => object.clone(),
+            None => Expr::Identifier(Ident::with_quote('"', column.as_str())),
+        };
+        let arguments = [object, value].into_iter().chain(path).collect();
+        let set = call("object_set", arguments, Vec::new(), None);
+        match before {
+            Some((_, object)) => *object = set,
+            None => {
+                self.of_members.push(column.clone());
+                self.assigned.push((column, set));
+            }
+        }
+    }
+}
+
 /// One or several columns of `SET`; `column['member']` sets a member of an object.
-fn assignment(parser: &mut Parser<'_>) -> Result<Vec<(String, Expr)>, Refusal> {
+fn assignment(parser: &mut Parser<'_>, assignments: &mut Assignments) -> Result<(), Refusal> {
     if parser.consume_token(&Token::LParen) {
         let columns = parser.parse_comma_separated(|parser| parser.parse_object_name(false))?;
         parser.expect_token(&Token::RParen)?;
         parser.expect_token(&Token::Eq)?;
         word(parser, "ROW");
         let columns = columns.iter().map(column_name).collect::<Result<Vec<_>, _>>()?;
-        return parted(columns, parser.parse_expr()?);
+        assignments.assigned.extend(parted(columns, parser.parse_expr()?)?);
+        return Ok(());
     }
     let column = column_name(&parser.parse_object_name(false)?)?;
     let mut path = Vec::new();
@@ -147,13 +178,20 @@ fn assignment(parser: &mut Parser<'_>) -> Result<Vec<(String, Expr)>, Refusal> {
     }
     parser.expect_token(&Token::Eq)?;
     let value = parser.parse_expr()?;
-    if path.is_empty() {
-        return Ok(vec![(column, value)]);
+    match path.is_empty() {
+        true => assignments.assigned.push((column, value)),
+        false => assignments.set_member(column, path, value),
     }
-    // The document with the member in its place: `object_set(document, value, member, ..)`.
-    let whole = Expr::Identifier(datafusion::sql::sqlparser::ast::Ident::with_quote('"', column.as_str()));
-    let arguments = [whole, value].into_iter().chain(path).collect();
-    Ok(vec![(column, call("object_set", arguments, Vec::new(), None))])
+    Ok(())
+}
+
+/// A condition as it is planned.
+fn condition(condition: &mut Expr, of: Dialect) -> Result<(), Refusal> {
+    rewrite::rewrite(condition, of)?;
+    if of != Dialect::Hazelcast {
+        server::condition(condition);
+    }
+    Ok(())
 }
 
 fn selection(parser: &mut Parser<'_>, of: Dialect) -> Result<Option<Expr>, Refusal> {
@@ -161,7 +199,7 @@ fn selection(parser: &mut Parser<'_>, of: Dialect) -> Result<Option<Expr>, Refus
         return Ok(None);
     }
     let mut selection = parser.parse_expr()?;
-    rewrite::rewrite(&mut selection, of)?;
+    condition(&mut selection, of)?;
     Ok(Some(selection))
 }
 
@@ -185,7 +223,7 @@ pub(super) fn delete(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Ref
     let (table, alias) = single_table(from)?;
     let mut selection = delete.selection;
     if let Some(selection) = &mut selection {
-        rewrite::rewrite(selection, of)?;
+        condition(selection, of)?;
     }
     let mut using = delete.using.unwrap_or_default();
     using.iter_mut().try_for_each(|from| rewrite::rewrite(from, of))?;
@@ -204,7 +242,7 @@ fn single_table(table: &TableWithJoins) -> Result<(String, Option<String>), Refu
 
 /// The name in the catalog, and the name within the statement if that is another: there, a table goes by its name without schema.
 fn table_name(name: &ObjectName) -> Result<(String, Option<String>), Refusal> {
-    let table = names::catalog_name(name)?;
+    let table = places::marked_name(name)?;
     let short = match names::schema_of(&table) {
         (Some(_), short) => Some(short.to_owned()),
         (None, _) => None,

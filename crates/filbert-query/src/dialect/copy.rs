@@ -9,7 +9,7 @@ use filbert_grid::query::{CopyFormat, CopyKind, Dialect};
 use super::json::{expect_word, word};
 use super::statements::{Refusal, refused, refused_as};
 use super::tables::{names_in_brackets, option_value, options};
-use super::{HazelcastDialect, Parsed, names, rewrite};
+use super::{HazelcastDialect, Parsed, places, rewrite};
 
 /// `COPY`.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +55,7 @@ pub(super) fn copy(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed, 
         parser.expect_token(&Token::RParen)?;
     } else {
         let name = parser.parse_object_name(false)?;
-        let catalog_name = names::catalog_name(&name)?;
+        let catalog_name = places::marked_name(&name)?;
         if parser.peek_token_ref().token == Token::LParen {
             columns = names_in_brackets(parser)?;
         }

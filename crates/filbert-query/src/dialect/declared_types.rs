@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use filbert_data::FieldType;
 use filbert_grid::query::Dialect;
 
+use super::grammar::grammar;
 use super::json::word;
 use super::statements::{Refusal, refused_as};
 use super::tokens;
@@ -206,6 +207,12 @@ fn object(parser: &mut Parser<'_>, dialect: Dialect, depth: usize) -> Result<Dec
         parser.expect_token(&Token::RParen)?;
     }
     Ok(DeclaredType::Object(policy, members))
+}
+
+/// A type as CrateDB writes it, of which nothing is asked but to be one.
+pub(crate) fn parse_declared_type(text: &str) -> Option<DeclaredType> {
+    let mut parser = Parser::new(grammar(Dialect::Crate)).try_with_sql(text).ok()?;
+    declared_type(&mut parser, "member", Dialect::Crate, 0).ok()
 }
 
 fn length(length: Option<&CharacterLength>) -> Option<u32> {

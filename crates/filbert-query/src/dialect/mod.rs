@@ -16,6 +16,7 @@ mod grammar;
 mod hooks;
 mod json;
 mod names;
+mod places;
 mod rewrite;
 mod server;
 mod session;
@@ -28,8 +29,12 @@ mod types;
 
 pub(crate) use alter::{AlterAction, AlterTable, Comment};
 pub(crate) use copy::{Copy, FileFormat, Place};
+pub(crate) use declared_types::parse_declared_type;
 pub(crate) use grammar::HazelcastDialect;
 pub(crate) use names::{CATALOGS, DEFAULT_SCHEMAS, catalog_name, in_schema, schema_of};
+#[cfg(test)]
+pub(crate) use places::DefaultPlace;
+pub(crate) use places::Places;
 pub(crate) use rewrite::like_pattern;
 pub(crate) use session::{Command as SessionCommand, Job};
 pub(crate) use table_statements::TableStatement;
@@ -325,15 +330,21 @@ pub(crate) struct Delete {
     pub(crate) returning: Option<Vec<SelectItem>>,
 }
 
-/// Understands one statement.
+/// Understands one statement; `places` tells the schemas of names without one.
 ///
 /// # Errors
 /// It is beyond a limit, is not of the grammar, or asks for what is not served. Errors of the grammar tell line and column, from 1.
-pub(crate) fn parse(text: &str, dialect: Dialect, limits: &Limits) -> Result<ParsedStatement, SqlError> {
+pub(crate) fn parse(
+    text: &str,
+    dialect: Dialect,
+    limits: &Limits,
+    places: &dyn Places,
+) -> Result<ParsedStatement, SqlError> {
     let tokenized = tokens::tokens(text, dialect, limits).map_err(|error| tokens::located(error, text, dialect));
     let (tokens, parameters) = tokenized?;
-    let parsed =
+    let mut parsed =
         statements::statement(text, tokens, dialect, limits).map_err(|error| tokens::located(error, text, dialect))?;
+    places::settle(&mut parsed, places);
     Ok(ParsedStatement { parsed, parameters })
 }
 

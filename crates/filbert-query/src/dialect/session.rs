@@ -403,10 +403,10 @@ mod tests {
     use filbert_grid::query::Dialect;
 
     use super::*;
-    use crate::dialect::{Limits, Parsed, parse};
+    use crate::dialect::{DefaultPlace, Limits, Parsed, parse};
 
     fn command(text: &str) -> Command {
-        match parse(text, Dialect::Postgres, &Limits::default()).map(|statement| statement.parsed) {
+        match parse(text, Dialect::Postgres, &Limits::default(), &DefaultPlace).map(|statement| statement.parsed) {
             Ok(Parsed::Session(command)) => command,
             other => panic!("{text}: {other:?}"),
         }
@@ -449,7 +449,7 @@ mod tests {
         ] {
             assert_eq!(command(text), expected, "{text}");
         }
-        let error = parse("SET a", Dialect::Postgres, &Limits::default()).unwrap_err();
+        let error = parse("SET a", Dialect::Postgres, &Limits::default(), &DefaultPlace).unwrap_err();
         assert_eq!((error.sqlstate(), error.position), ("42601", Some(6)));
     }
 }

@@ -11,7 +11,7 @@ use super::grammar::grammar;
 use super::json::{expect_word, word};
 use super::types::sql_type;
 use super::{
-    ColumnDeclaration, CreateIndex, CreateMapping, IndexType, Limits, Parsed, ShowWhat, alter, changes, copy, names,
+    ColumnDeclaration, CreateIndex, CreateMapping, IndexType, Limits, Parsed, ShowWhat, alter, changes, copy, places,
     rewrite, session, table_statements, tables, tokens,
 };
 use crate::error::parsing_error;
@@ -166,7 +166,7 @@ fn one_statement(text: &str, parser: &mut Parser<'_>, of: Dialect, explained: bo
 }
 
 pub(super) fn parse_name(parser: &mut Parser<'_>) -> Result<String, Refusal> {
-    Ok(names::catalog_name(&parser.parse_object_name(false)?)?)
+    Ok(places::marked_name(&parser.parse_object_name(false)?)?)
 }
 
 pub(super) fn if_exists(parser: &mut Parser<'_>) -> bool {

@@ -3,7 +3,7 @@
 use super::*;
 
 fn statement(text: &str) -> Parsed {
-    match parse(text, Dialect::Hazelcast, &Limits::default()) {
+    match parse(text, Dialect::Hazelcast, &Limits::default(), &DefaultPlace) {
         Ok(statement) => statement.parsed,
         Err(error) => panic!("{text}: {error}"),
     }
@@ -11,7 +11,7 @@ fn statement(text: &str) -> Parsed {
 
 #[track_caller]
 fn error(text: &str, expected: &str) {
-    match parse(text, Dialect::Hazelcast, &Limits::default()) {
+    match parse(text, Dialect::Hazelcast, &Limits::default(), &DefaultPlace) {
         Ok(statement) => panic!("{text} is {:?}", statement.parsed),
         Err(error) => assert!(error.message.contains(expected), "{text}: {}", error.message),
     }
@@ -152,7 +152,7 @@ fn parameters_are_numbered_in_the_order_of_the_text() {
     query("SELECT ?, a FROM m WHERE b = ? AND c IN (?,?)", "SELECT $1, a FROM m WHERE b = $2 AND c IN ($3, $4)");
     query("SELECT '?', \"?\" FROM m -- ?\n WHERE a=?", "SELECT '?', \"?\" FROM m WHERE a = $1");
     query("SELECT a WHERE ?<>? AND ?-1>?", "SELECT a WHERE $1 <> $2 AND $3 - 1 > $4");
-    assert_eq!(parse("SELECT ? + ?", Dialect::Hazelcast, &Limits::default()).unwrap().parameters, 2);
+    assert_eq!(parse("SELECT ? + ?", Dialect::Hazelcast, &Limits::default(), &DefaultPlace).unwrap().parameters, 2);
     let many = format!("SELECT {}", vec!["?"; 10_001].join(","));
     error(&many, "10001 parameters, more than the 10000");
 }
@@ -278,11 +278,14 @@ fn limits_are_errors_and_no_overflow_of_the_stack() {
             error(&format!("SELECT {}", word.repeat(times)), "");
         }
     }
-    assert!(parse(&format!("SELECT '{}'", "x".repeat(9 << 20)), Dialect::Hazelcast, &Limits::default()).is_ok());
+    assert!(
+        parse(&format!("SELECT '{}'", "x".repeat(9 << 20)), Dialect::Hazelcast, &Limits::default(), &DefaultPlace)
+            .is_ok()
+    );
     // As deep as the logarithm of its length.
     for word in ["AND", "OR"] {
         let text = format!("SELECT 1 FROM m WHERE a = 0{}", format!(" {word} a = 1").repeat(20_000));
-        assert!(parse(&text, Dialect::Hazelcast, &Limits::default()).is_ok());
+        assert!(parse(&text, Dialect::Hazelcast, &Limits::default(), &DefaultPlace).is_ok());
     }
     query("SELECT a AND b AND c OR d AND e", "SELECT a AND b AND c OR d AND e");
     query("SELECT a BETWEEN 1 AND 2 AND b", "SELECT a BETWEEN 1 AND 2 AND b");

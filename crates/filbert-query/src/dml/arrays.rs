@@ -6,6 +6,7 @@ use filbert_grid::query::SqlError;
 use crate::catalog::DeclaredType;
 use crate::dml::rows::conversion;
 use crate::error::data_error;
+use crate::functions::{Kind, Node};
 
 /// A value as an array of items of one type.
 ///
@@ -23,7 +24,11 @@ pub(super) fn convert<'v>(
                 Some(DeclaredType::GeoPoint) => point(text),
                 _ => None,
             };
-            match point.or_else(|| items(text)) {
+            let documents = match field_type {
+                FieldType::Array(item) if **item == FieldType::Json => documents(text),
+                _ => None,
+            };
+            match point.or(documents).or_else(|| items(text)) {
                 Some(items) => Value::Array(items),
                 None => return Err(malformed(text)),
             }
@@ -45,6 +50,12 @@ fn malformed(text: &str) -> SqlError {
     let shown: String = text.chars().take(100).collect();
     data_error(format!("malformed array literal: {shown:?}, expected items as {{1,2}} or [1, 2]"))
         .with_sqlstate("22P02")
+}
+
+/// The items of an array of documents, if that is what a text is.
+fn documents(text: &str) -> Option<Vec<Value<'static>>> {
+    let array = Node::parse(text).ok().filter(|node| node.kind() == Kind::Array)?;
+    Some(array.children().map(|(_, item)| Value::Json(item.text().to_owned().into())).collect())
 }
 
 /// The items of a literal, as texts and nulls; `None` if it is none.

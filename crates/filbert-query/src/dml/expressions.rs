@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, DataFusionError, ExprSchema, ScalarValue, TableReference};
@@ -16,10 +16,12 @@ use filbert_grid::query::SqlError;
 
 use crate::catalog::Mapping;
 use crate::dml::literals::{constant, parameter};
+use crate::dml::writer::push_json;
 use crate::error::{data_error, of_datafusion, parsing_error};
+use crate::functions::resolve_fields;
 use crate::scan::builder::{ColumnBuilder, batch};
 use crate::surroundings::Occasion;
-use crate::types::{field, field_type_of, field_type_of_arrow, value_of};
+use crate::types::{field, field_type_of, is_untyped, untyped_field, value_of, with_members};
 
 /// What the row that could not be inserted is called.
 const EXCLUDED: &str = "excluded";
@@ -91,6 +93,11 @@ impl RowValue {
         }
     }
 
+    /// Whether the type of the values shows only in themselves.
+    pub(crate) fn is_untyped(&self) -> bool {
+        matches!(self, RowValue::Computed(expression) if expression.untyped)
+    }
+
     /// The type of the values; a constant is a text.
     pub(crate) fn output(&self) -> FieldType {
         match self {
@@ -110,6 +117,8 @@ pub(crate) struct RowExpression {
     output: FieldType,
     /// Whether it depends on who asks, or on the time.
     depends: bool,
+    /// Whether the type of the values shows only in themselves.
+    untyped: bool,
 }
 
 /// What expressions may name.
@@ -124,8 +133,14 @@ impl RowScope {
     pub(crate) fn of(mapping: &Mapping, name: &str, excluded: bool) -> Result<RowScope, SqlError> {
         let names = std::iter::once(name).chain(excluded.then_some(EXCLUDED));
         let fields = names.flat_map(|name| {
-            let of = |column: &crate::catalog::MappingColumn| Arc::new(field(&column.name, &column.field_type, true));
-            mapping.columns.iter().map(move |column| (Some(TableReference::bare(name)), of(column)))
+            let of = |(index, column): (usize, &crate::catalog::MappingColumn)| {
+                let field = field(&column.name, &column.field_type, true);
+                Arc::new(match mapping.members(index) {
+                    Some(members) => with_members(&field, members),
+                    None => field,
+                })
+            };
+            mapping.columns.iter().enumerate().map(move |column| (Some(TableReference::bare(name)), of(column)))
         });
         let schema = DFSchema::new_with_metadata(fields.collect(), Default::default());
         Ok(RowScope { schema: schema.map_err(failed)?, width: mapping.columns.len() })
@@ -176,7 +191,9 @@ impl RowScope {
         if has_subquery(&logical) {
             return Err(parsing_error("a query within is not served here").with_sqlstate("0A000"));
         }
-        Ok(logical.infer_placeholder_types(&self.schema).map_err(failed)?.0)
+        let logical = logical.infer_placeholder_types(&self.schema).map_err(failed)?.0;
+        let logical = logical.transform(as_field).map_err(failed)?.data;
+        resolve_fields(logical, &self.schema).map_err(failed)
     }
 
     fn place(&self, column: &Column) -> Result<Place, SqlError> {
@@ -188,15 +205,15 @@ impl RowScope {
     }
 
     fn physical(&self, state: &SessionState, logical: Logical) -> Result<RowExpression, SqlError> {
-        let mut parameters: Vec<(usize, DataType)> = Vec::new();
+        let mut parameters: Vec<(usize, FieldRef)> = Vec::new();
         let logical = logical.transform(|expr| as_column(expr, &mut parameters)).map_err(failed)?.data;
         // Only what is read is made arrays.
         let mut read = Vec::new();
         let mut fields = Vec::new();
         for column in logical.column_refs() {
-            if let Some((number, data_type)) = parameter_of(column, &parameters) {
-                read.push((Place::Parameter(number), field_type_of_arrow(data_type)));
-                fields.push((column.relation.clone(), Arc::new(Field::new(&column.name, data_type.clone(), true))));
+            if let Some((number, field)) = parameter_of(column, &parameters) {
+                read.push((Place::Parameter(number), field_type_of(field)));
+                fields.push((column.relation.clone(), Arc::clone(field)));
             } else {
                 let field = self.schema.field_from_column(column).map_err(failed)?;
                 let index = self.schema.index_of_column(column).map_err(failed)?;
@@ -209,8 +226,9 @@ impl RowScope {
         let schema = DFSchema::new_with_metadata(fields, Default::default()).map_err(failed)?;
         let physical = state.create_physical_expr(logical, &schema).map_err(failed)?;
         let arrow: SchemaRef = schema.inner().clone();
-        let output = field_type_of(physical.return_field(&arrow).map_err(failed)?.as_ref());
-        Ok(RowExpression { physical, read, schema: arrow, output, depends })
+        let field = physical.return_field(&arrow).map_err(failed)?;
+        let (output, untyped) = (field_type_of(&field), is_untyped(&field));
+        Ok(RowExpression { physical, read, schema: arrow, output, depends, untyped })
     }
 }
 
@@ -244,25 +262,44 @@ fn qualify(expr: ExprWithAlias, own: &DFSchema) -> ExprWithAlias {
     expr
 }
 
+/// Parameters that functions of objects take as they come: what they are shows only in their values.
+fn as_field(expr: Logical) -> Result<Transformed<Logical>, DataFusionError> {
+    let Logical::ScalarFunction(mut call) = expr else { return Ok(Transformed::no(expr)) };
+    let is_of_objects = call.func.name().starts_with("object");
+    for argument in &mut call.args {
+        if let Logical::Placeholder(placeholder) = argument
+            && placeholder.field.is_none()
+            && is_of_objects
+        {
+            placeholder.field = Some(Arc::new(untyped_field(&placeholder.id)));
+        }
+    }
+    Ok(Transformed::yes(Logical::ScalarFunction(call)))
+}
+
 /// A parameter as a column of its own.
-fn as_column(expr: Logical, parameters: &mut Vec<(usize, DataType)>) -> Result<Transformed<Logical>, DataFusionError> {
+fn as_column(expr: Logical, parameters: &mut Vec<(usize, FieldRef)>) -> Result<Transformed<Logical>, DataFusionError> {
     let Logical::Placeholder(placeholder) = &expr else { return Ok(Transformed::no(expr)) };
     let number = placeholder.id.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
     let Some(number) = number.and_then(|number| number.checked_sub(1)) else { return Ok(Transformed::no(expr)) };
-    let data_type = placeholder.field.as_ref().map_or(DataType::Utf8View, |field| field.data_type().clone());
+    let field = match &placeholder.field {
+        Some(field) if is_untyped(field) => untyped_field(&placeholder.id),
+        Some(field) => Field::new(&placeholder.id, field.data_type().clone(), true),
+        None => Field::new(&placeholder.id, DataType::Utf8View, true),
+    };
     if !parameters.iter().any(|(known, _)| *known == number) {
-        parameters.push((number, data_type));
+        parameters.push((number, Arc::new(field)));
     }
     let name = placeholder.id.clone();
     Ok(Transformed::yes(Logical::Column(Column::new(Some(TableReference::bare(PARAMETERS)), name))))
 }
 
-fn parameter_of<'p>(column: &Column, parameters: &'p [(usize, DataType)]) -> Option<(usize, &'p DataType)> {
+fn parameter_of<'p>(column: &Column, parameters: &'p [(usize, FieldRef)]) -> Option<(usize, &'p FieldRef)> {
     if column.relation.as_ref().is_none_or(|relation| relation.table() != PARAMETERS) {
         return None;
     }
     let number = column.name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
-    parameters.iter().find(|(known, _)| *known == number).map(|(number, data_type)| (*number, data_type))
+    parameters.iter().find(|(known, _)| *known == number).map(|(number, field)| (*number, field))
 }
 
 /// Whether a function gives other values for the same arguments.
@@ -293,6 +330,11 @@ fn has_subquery(expr: &Logical) -> bool {
 }
 
 impl RowExpression {
+    /// Whether the type of the values shows only in themselves.
+    pub(crate) fn is_untyped(&self) -> bool {
+        self.untyped
+    }
+
     /// Its value for some inputs.
     ///
     /// # Errors
@@ -303,6 +345,11 @@ impl RowExpression {
             let mut builder = ColumnBuilder::new(field_type);
             let value = inputs.get(*place)?.clone();
             let value = match place {
+                Place::Parameter(_) if *field_type == FieldType::Json && !value.is_null() => {
+                    let mut document = String::new();
+                    push_json(&value, &mut document);
+                    Value::Json(document.into())
+                }
                 Place::Parameter(_) if !value.is_null() => {
                     value.convert(field_type).map_err(|error| super::rows::conversion(&error))?
                 }

@@ -69,7 +69,8 @@ impl Dml<'_> {
                         inserter.maker().check_target(target)?;
                     }
                     if let (Some(place), Some(given)) = (row.get_mut(target), given.get_mut(target)) {
-                        *place = inserter.maker().convert(target, rows.get(source, at)?)?;
+                        let value = rows.get(source, at)?;
+                        *place = inserter.maker().convert_field(target, value, rows.is_untyped(source))?;
                         *given = true;
                     }
                 }

@@ -192,7 +192,7 @@ impl Inserter {
         }
         let mut new = row.clone();
         for (column, value) in &update.sets {
-            let value = self.maker.convert(*column, value.evaluate(&inputs)?)?.into_owned();
+            let value = self.maker.convert_field(*column, value.evaluate(&inputs)?, value.is_untyped())?.into_owned();
             if let Some(place) = new.get_mut(*column) {
                 *place = value;
             }

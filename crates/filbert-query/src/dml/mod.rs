@@ -170,6 +170,8 @@ impl Changing {
 pub(crate) struct Rows<'b> {
     batch: &'b RecordBatch,
     columns: Vec<(FieldType, Option<ColumnReader<'b>>)>,
+    /// Which columns have values whose types show only in themselves.
+    untyped: Vec<bool>,
 }
 
 impl<'b> Rows<'b> {
@@ -179,7 +181,13 @@ impl<'b> Rows<'b> {
             let reader = ColumnReader::new(column.as_ref(), &field_type);
             (field_type, reader)
         });
-        Rows { batch, columns: columns.collect() }
+        let untyped = batch.schema_ref().fields().iter().map(|field| crate::types::is_untyped(field)).collect();
+        Rows { batch, columns: columns.collect(), untyped }
+    }
+
+    /// Whether the type of a column's values shows only in themselves.
+    pub(crate) fn is_untyped(&self, column: usize) -> bool {
+        self.untyped.get(column).is_some_and(|untyped| *untyped)
     }
 
     /// A value; null where there is no such column.

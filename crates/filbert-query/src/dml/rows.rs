@@ -20,6 +20,7 @@ use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::{constant, is_default};
 use crate::dml::writer::EntryWriter;
 use crate::error::data_error;
+use crate::functions::value_of_field;
 use crate::surroundings::Occasion;
 
 /// Makes entries of rows.
@@ -165,6 +166,20 @@ impl RowMaker {
         }
     }
 
+    /// Takes what may be the value of an untyped field as its column has it.
+    pub(crate) fn convert_field<'v>(
+        &self,
+        column: usize,
+        value: Value<'v>,
+        is_untyped: bool,
+    ) -> Result<Value<'v>, SqlError> {
+        let value = match (value, self.mapping.columns.get(column)) {
+            (Value::Json(document), Some(column)) if is_untyped => value_of_field(&document, &column.field_type),
+            (value, _) => value,
+        };
+        self.convert(column, value)
+    }
+
     /// What a column is where nothing is given.
     pub(crate) fn default_value(&self, column: usize, occasion: Option<&Occasion>) -> Result<Value<'static>, SqlError> {
         let now = || occasion.map_or_else(Utc::now, Occasion::now);
@@ -194,7 +209,8 @@ impl RowMaker {
     /// Computes generated columns and checks constraints, for a row that is whole.
     pub(crate) fn check(&self, row: &mut [Value<'_>], occasion: &Occasion) -> Result<(), SqlError> {
         for (index, expression) in &self.generated {
-            let value = self.convert(*index, expression.evaluate(&Inputs::row(row, occasion))?)?;
+            let value = expression.evaluate(&Inputs::row(row, occasion))?;
+            let value = self.convert_field(*index, value, expression.is_untyped())?;
             if let Some(place) = row.get_mut(*index) {
                 *place = value;
             }

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use filbert_data::Blob;
 use filbert_grid::query::SqlError;
 
-use crate::dialect::HazelcastDialect;
+use crate::dialect::{HazelcastDialect, catalog_name};
 use crate::error::parsing_error;
 use crate::tables::{RAW_KEY, RAW_SCHEMA, RAW_VALUE};
 
@@ -99,8 +99,7 @@ pub(crate) fn reads(query: &Query, table: &str) -> bool {
         type Break = ();
 
         fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-            let name = relation.0.last().and_then(|part| part.as_ident());
-            if name.is_some_and(|name| name.value == self.0) {
+            if catalog_name(relation).is_ok_and(|name| name == self.0) {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())

@@ -83,7 +83,9 @@ impl Dml<'_> {
             for (item, &target) in columns.iter().enumerate() {
                 let value = match defaults.contains(&target) {
                     true => rows.default_value(target, Some(&self.occasion))?,
-                    false => rows.convert(target, found.get(item + 2, at)?)?.into_owned(),
+                    false => {
+                        rows.convert_field(target, found.get(item + 2, at)?, found.is_untyped(item + 2))?.into_owned()
+                    }
                 };
                 if let Some(place) = row.get_mut(target) {
                     *place = value;

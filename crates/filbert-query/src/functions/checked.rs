@@ -58,6 +58,9 @@ pub(super) struct Planner {
 
 impl ExprPlanner for Planner {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        if let Some(planned) = super::fields::binary(&expr.left, &expr.op, &expr.right, schema) {
+            return Ok(PlannerResult::Planned(planned));
+        }
         if self.dialect != Dialect::Hazelcast
             && let Some(planned) = as_in_postgresql(&expr, schema)
         {

@@ -8,10 +8,12 @@
 //! | `time` | `EXTRACT`, `TO_TIMESTAMP_TZ`, `TO_EPOCH_MILLIS`, `TO_CHAR` |
 //! | `series` | `generate_series`, `generate_stream` |
 //! | `checked` | `+ - *` that fail instead of wrapping around, and division |
+//! | `fields` | members of objects: `object['member']` |
 //! | `server` | what PostgreSQL and CrateDB have: about the session, the catalogs, and expressions |
 //! | `totals` | result types of `SUM` and `AVG` |
 
 mod checked;
+mod fields;
 mod json;
 mod math;
 mod row;
@@ -30,7 +32,8 @@ use datafusion::execution::FunctionRegistry;
 use datafusion::prelude::SessionContext;
 use filbert_grid::query::Dialect;
 
-pub(crate) use json::push_json_text;
+pub(crate) use fields::{Fields, resolve as resolve_fields, value_of_field};
+pub(crate) use json::{Kind, Node, push_json_text};
 pub(crate) use server::{ARRAY_LIKE, array_parameters};
 
 /// Makes a session know the functions, and the rules by which operators and aggregates become ours.
@@ -39,8 +42,12 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
     for function in scalars.into_iter().flatten() {
         context.register_udf(function);
     }
-    for function in server::clock() {
+    // What tables declare may look into objects, whosever statements it is computed for.
+    for function in server::clock().into_iter().chain(fields::functions()) {
         context.register_udf(function);
+    }
+    for aggregate in fields::aggregates() {
+        context.register_udaf(aggregate);
     }
     if dialect != Dialect::Hazelcast {
         for function in server::functions() {

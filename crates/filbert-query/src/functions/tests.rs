@@ -8,7 +8,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 
-use crate::dialect::{Limits, Parsed, parse};
+use crate::dialect::{DefaultPlace, Limits, Parsed, parse};
 use crate::types::{field_type_of, value_of};
 
 fn context() -> SessionContext {
@@ -23,8 +23,9 @@ fn context() -> SessionContext {
 }
 
 async fn batches(context: &SessionContext, text: &str) -> Result<Vec<RecordBatch>, DataFusionError> {
-    let parsed =
-        parse(text, filbert_grid::query::Dialect::Hazelcast, &Limits::default()).map_err(crate::error::carried)?.parsed;
+    let parsed = parse(text, filbert_grid::query::Dialect::Hazelcast, &Limits::default(), &DefaultPlace)
+        .map_err(crate::error::carried)?
+        .parsed;
     let Parsed::Query(query) = parsed else { panic!("{text} is no query") };
     let state = context.state();
     let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));

@@ -15,7 +15,9 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 
-use super::row::wrong_arguments;
+use super::fields::Summed;
+use super::row::{is_text, wrong_arguments};
+use crate::types::{is_untyped, untyped_field};
 
 /// The aggregates, by DataFusion's names.
 pub(super) fn aggregates() -> Vec<AggregateUDF> {
@@ -132,6 +134,8 @@ impl AggregateUDFImpl for Total {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         match types {
             [DataType::Null] => Ok(vec![DataType::Float64]),
+            // Untyped fields; other texts are refused where metadata tells them apart.
+            [argument] if is_text(argument) => Ok(types.to_vec()),
             // Nothing is cast here: types are coerced several times, and a wider argument would ask for a wider one again.
             [argument] => self.types(argument).map(|_| types.to_vec()),
             _ => Err(wrong_arguments(self.name, types)),
@@ -145,12 +149,29 @@ impl AggregateUDFImpl for Total {
         }
     }
 
+    fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
+        match fields {
+            [field] if is_untyped(field) => Ok(untyped_field(self.name).into()),
+            [field] => {
+                let (_, _, result) = self.types(field.data_type())?;
+                Ok(Arc::new(Field::new(self.name, result, true)))
+            }
+            _ => Err(wrong_arguments(self.name, &[])),
+        }
+    }
+
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if of_fields(&args) {
+            return Ok(Box::new(Summed::new(self.name == "avg")));
+        }
         Ok(Box::new(self.inner(args, |args| self.inner.accumulator(args))?))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
         let argument = args.input_fields.first().map_or(DataType::Null, |field| field.data_type().clone());
+        if is_text(&argument) && !argument.is_null() {
+            return Ok(Summed::state_fields());
+        }
         let (to, inner_result, _) = self.types(&argument)?;
         let fields = [Arc::new(Field::new("argument", to, true))];
         self.inner.state_fields(StateFieldsArgs {
@@ -161,7 +182,10 @@ impl AggregateUDFImpl for Total {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        self.inner(args, |args| Ok(self.inner.groups_accumulator_supported(args))).is_ok_and(|inner| inner.accumulator)
+        !of_fields(&args)
+            && self
+                .inner(args, |args| Ok(self.inner.groups_accumulator_supported(args)))
+                .is_ok_and(|inner| inner.accumulator)
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
@@ -169,6 +193,9 @@ impl AggregateUDFImpl for Total {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if of_fields(&args) {
+            return Err(wrong_arguments(self.name, &[DataType::Utf8View]));
+        }
         Ok(Box::new(self.inner(args, |args| self.inner.create_sliding_accumulator(args))?))
     }
 
@@ -179,6 +206,11 @@ impl AggregateUDFImpl for Total {
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         AggregateOrderSensitivity::Insensitive
     }
+}
+
+/// Whether the arguments are untyped fields: no other texts get that far.
+fn of_fields(args: &AccumulatorArgs<'_>) -> bool {
+    args.expr_fields.first().is_some_and(|field| is_text(field.data_type()) && !field.data_type().is_null())
 }
 
 /// An accumulator whose arguments are cast before, and whose result is cast after.

@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
+use datafusion::common::DataFusionError;
+use datafusion::common::ParamValues;
 use datafusion::common::metadata::ScalarAndMetadata;
-use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Distinct, Expr as LogicalExpr, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::sql::parser::Statement as PlannerStatement;
@@ -19,7 +20,7 @@ use crate::error::{data_error, of_datafusion, parsing_error};
 use crate::functions::array_parameters;
 use crate::plan::columns::{name_columns, result_name};
 use crate::tables::Tables;
-use crate::types::{REGPROC, field_type_of, field_type_of_arrow, pg_type_of, scalar_of};
+use crate::types::{REGPROC, field_type_of, field_type_of_arrow, json_metadata, pg_type_of, scalar_of};
 
 /// Views within views, at most.
 const VIEW_DEPTH_MAX: usize = 32;
@@ -171,17 +172,20 @@ pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>
 }
 
 /// Checks that there are as many values as parameters, and takes each as the type that the statement asks for.
-pub(crate) fn bind(parameters: &[Option<DataType>], values: &[Value<'_>]) -> Result<Vec<ScalarValue>, SqlError> {
+pub(crate) fn bind(parameters: &[Option<DataType>], values: &[Value<'_>]) -> Result<Vec<ScalarAndMetadata>, SqlError> {
     check_count(parameters.len(), values.len())?;
     let bound = parameters.iter().zip(values).enumerate().map(|(index, (wanted, value))| {
         let converted = bind_one(index, wanted.as_ref(), value)?;
         let scalar = scalar_of(&converted)?;
-        match wanted {
+        let scalar = match wanted {
             Some(wanted) if scalar.data_type() != *wanted => {
-                scalar.cast_to(wanted).map_err(|error| of_datafusion(&error))
+                scalar.cast_to(wanted).map_err(|error| of_datafusion(&error))?
             }
-            _ => Ok(scalar),
-        }
+            _ => scalar,
+        };
+        // In Arrow a document is a text.
+        let document = matches!(value, Value::Json(_)).then(|| json_metadata().into());
+        Ok(ScalarAndMetadata::new(scalar, document))
     });
     bound.collect()
 }
@@ -208,11 +212,10 @@ pub(crate) fn check_count(expected: usize, found: usize) -> Result<(), SqlError>
 }
 
 /// The plan with the parameters' values in it.
-pub(crate) fn with_parameters(plan: LogicalPlan, values: Vec<ScalarValue>) -> Result<LogicalPlan, SqlError> {
+pub(crate) fn with_parameters(plan: LogicalPlan, values: Vec<ScalarAndMetadata>) -> Result<LogicalPlan, SqlError> {
     if values.is_empty() {
         return Ok(plan);
     }
-    let values = values.into_iter().map(|value| ScalarAndMetadata::new(value, None)).collect();
     plan.with_param_values(ParamValues::List(values)).map_err(|error| of_datafusion(&error))
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use filbert_grid::GridError;
 use filbert_grid::query::{Dialect, Session};
@@ -128,11 +129,17 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     let reserved = options.execution.sort_spill_reservation_bytes.min(config.query_memory_bytes_max / 8);
     options.execution.sort_spill_reservation_bytes = reserved;
     options.extensions.insert(Surroundings::lasting(server.clone()));
-    let state = SessionStateBuilder::new()
+    let mut builder = SessionStateBuilder::new()
         .with_config(session)
         .with_runtime_env(Arc::new(environment.clone()))
-        .with_default_features()
-        .build();
+        .with_default_features();
+    if dialect != Dialect::Hazelcast {
+        // What fields of objects are read as has to be known before types are coerced.
+        let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(functions::Fields)];
+        rules.extend(Analyzer::new().rules);
+        builder = builder.with_analyzer_rules(rules);
+    }
+    let state = builder.build();
     let context = SessionContext::new_with_state(state);
     let tables = Arc::new(TableCatalog::new(server, dialect));
     for name in CATALOGS {

@@ -8,7 +8,7 @@ use filbert_grid::Map;
 use filbert_grid::query::SqlError;
 
 use crate::error::data_error;
-use crate::types::field;
+use crate::types::{field, with_members};
 
 /// A column of a table over a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,16 @@ impl MapTable {
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         MapTable { name, map, columns, schema, formats, is_declared: false, key_writer: None }
+    }
+
+    /// The same, whose columns' metadata tells what their objects declare of their members.
+    pub(crate) fn with_members(mut self, members: impl Fn(usize) -> Option<String>) -> Self {
+        let fields = self.schema.fields().iter().enumerate().map(|(index, field)| match members(index) {
+            Some(members) => with_members(field, members),
+            None => field.as_ref().clone(),
+        });
+        self.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        self
     }
 
     /// The same, of a table whose rows are declared.

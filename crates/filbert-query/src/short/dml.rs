@@ -252,7 +252,8 @@ impl Keyed {
             let inputs = Inputs { row: &row, excluded: &[], parameters, occasion: Some(occasion) };
             for (target, value) in sets {
                 if let Some(place) = new.get_mut(*target) {
-                    *place = self.maker.convert(*target, value.evaluate(&inputs)?)?.into_owned();
+                    let computed = value.evaluate(&inputs)?;
+                    *place = self.maker.convert_field(*target, computed, value.is_untyped())?.into_owned();
                 }
             }
             self.maker.check(&mut new, occasion)?;

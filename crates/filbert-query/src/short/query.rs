@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::execution::session_state::SessionState;
@@ -455,14 +456,14 @@ fn has_subquery(expr: &Expr) -> bool {
         .unwrap_or(true)
 }
 
-fn with_values(expr: &Expr, values: &[datafusion::common::ScalarValue]) -> Result<Expr, SqlError> {
+fn with_values(expr: &Expr, values: &[ScalarAndMetadata]) -> Result<Expr, SqlError> {
     use datafusion::common::tree_node::Transformed;
     let replaced = expr.clone().transform(|expr| {
         let Expr::Placeholder(placeholder) = &expr else { return Ok(Transformed::no(expr)) };
         let number: Option<usize> = placeholder.id.strip_prefix('$').and_then(|number| number.parse().ok());
         let value = number.and_then(|number| number.checked_sub(1)).and_then(|index| values.get(index));
         Ok(match value {
-            Some(value) => Transformed::yes(Expr::Literal(value.clone(), None)),
+            Some(value) => Transformed::yes(Expr::Literal(value.value.clone(), value.metadata.clone())),
             None => Transformed::no(expr),
         })
     });

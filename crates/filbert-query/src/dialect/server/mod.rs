@@ -14,11 +14,14 @@
 
 mod factors;
 mod kinds;
+mod members;
 mod names;
 mod operators;
 mod subqueries;
 
 use std::ops::ControlFlow;
+
+pub(super) use members::condition;
 
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArguments, ObjectName, Query, Select,
@@ -76,6 +79,7 @@ impl VisitorMut for Rewriter {
                 series_of_rows(expression);
             }
         }
+        select.selection.iter_mut().chain(&mut select.having).for_each(condition);
         ControlFlow::Continue(())
     }
 
@@ -87,6 +91,7 @@ impl VisitorMut for Rewriter {
         match expression {
             Expr::Function(function) => {
                 unqualify(&mut function.name);
+                members::in_call(function);
                 if let Some(query) = subqueries::array_query(function) {
                     return subqueries::aggregated(expression, *query);
                 }
@@ -98,7 +103,10 @@ impl VisitorMut for Rewriter {
             Expr::Identifier(name) if name.quote_style.is_none() && WITHOUT_BRACKETS.contains(&name.value.as_str()) => {
                 *expression = call(&name.value.clone(), Vec::new(), Vec::new(), None);
             }
-            Expr::Cast { .. } => cast(expression, self.of),
+            Expr::Cast { .. } => {
+                cast(expression, self.of);
+                members::in_cast(expression);
+            }
             Expr::Exists { subquery, negated } if subqueries::is_always_empty(subquery) => {
                 *expression = Expr::value(Value::Boolean(*negated));
             }
@@ -108,21 +116,21 @@ impl VisitorMut for Rewriter {
                     let row = taken(root);
                     let field = |row, field: String| call("get_field", vec![row, text(&field)], Vec::new(), None);
                     *expression = fields.into_iter().fold(row, field);
-                } else if let Some(keys) = operators::keys(access_chain) {
-                    let mut arguments = vec![taken(root)];
-                    arguments.extend(keys);
-                    *expression = call("object_get", arguments, Vec::new(), None);
+                } else if let Some(member) = members::access(root, access_chain, self.of) {
+                    *expression = member;
                 }
+            }
+            Expr::UnaryOp { op, expr } => {
+                members::in_sign(*op, expr).into_iter().for_each(|signed| *expression = signed)
+            }
+            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } if members::is_member(right) => {
+                *expression = call("object_has", vec![taken(right), taken(left)], Vec::new(), None);
             }
             Expr::BinaryOp { left, op, right } if operators::function(op).is_some() => {
                 let arguments = vec![taken(left), taken(right)];
                 if let Some(function) = operators::function(op) {
                     *expression = call(function, arguments, Vec::new(), None);
                 }
-            }
-            Expr::BinaryOp { left, op, right } if operators::is_arithmetic(op) => {
-                operators::as_number(left);
-                operators::as_number(right);
             }
             Expr::AnyOp { left, right, .. } | Expr::AllOp { left, right, .. } if operators::is_untyped(right) => {
                 let arguments = vec![taken(right), left.as_ref().clone()];

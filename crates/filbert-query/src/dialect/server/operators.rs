@@ -1,8 +1,6 @@
-//! Operators that are functions here, and how JSON documents are looked into.
+//! Operators that are functions here, fields of rows, and operands that do not tell their type.
 
-use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, DataType, Expr, Subscript, Value, ValueWithSpan,
-};
+use datafusion::sql::sqlparser::ast::{AccessExpr, BinaryOperator, Expr, Value, ValueWithSpan};
 
 /// Whether an expression does not say of which type it is: a parameter, a text in quotes.
 pub(super) fn is_untyped(expression: &Expr) -> bool {
@@ -52,18 +50,6 @@ pub(super) fn function(op: &BinaryOperator) -> Option<&'static str> {
     })
 }
 
-/// The keys of `object['key']['key']`; `None` if they are places in an array.
-pub(super) fn keys(chain: &[AccessExpr]) -> Option<Vec<Expr>> {
-    let key = |access: &AccessExpr| match access {
-        AccessExpr::Subscript(Subscript::Index { index }) => match index {
-            Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }) => Some(index.clone()),
-            _ => None,
-        },
-        _ => None,
-    };
-    chain.iter().map(key).collect()
-}
-
 /// The fields of `(row).field.field`; `None` if it is not only those that are looked into.
 pub(super) fn fields(root: &Expr, chain: &[AccessExpr]) -> Option<Vec<String>> {
     if !matches!(root, Expr::Nested(_) | Expr::Function(_)) {
@@ -74,29 +60,4 @@ pub(super) fn fields(root: &Expr, chain: &[AccessExpr]) -> Option<Vec<String>> {
         _ => None,
     };
     chain.iter().map(field).collect()
-}
-
-pub(super) fn is_arithmetic(op: &BinaryOperator) -> bool {
-    matches!(
-        op,
-        BinaryOperator::Plus
-            | BinaryOperator::Minus
-            | BinaryOperator::Multiply
-            | BinaryOperator::Divide
-            | BinaryOperator::Modulo
-    )
-}
-
-/// A member of an object as a number, where it is computed with: what it is shows only in the document.
-pub(super) fn as_number(operand: &mut Expr) {
-    let is_member = matches!(operand, Expr::Function(function) if function.name.to_string() == "object_get");
-    if is_member {
-        *operand = Expr::Cast {
-            kind: CastKind::Cast,
-            expr: Box::new(super::taken(operand)),
-            data_type: DataType::DoublePrecision,
-            array: false,
-            format: None,
-        };
-    }
 }

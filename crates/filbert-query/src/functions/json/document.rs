@@ -18,7 +18,7 @@ type Checked<T> = Result<T, Broken>;
 
 /// The kinds of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Object,
     Array,
     Text,
@@ -204,7 +204,7 @@ impl<'t> Node<'t> {
     }
 
     /// Appends its text without white space between its parts.
-    pub(super) fn push_compact(self, out: &mut String) {
+    pub(crate) fn push_compact(self, out: &mut String) {
         let mut rest = self.text;
         while let Some(at) = rest.find(['"', ' ', '\t', '\n', '\r']) {
             let (before, after) = rest.split_at(at);
@@ -223,7 +223,7 @@ impl<'t> Node<'t> {
         out.push_str(rest);
     }
 
-    pub(super) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> Kind {
         match self.text.as_bytes().first() {
             Some(b'{') => Kind::Object,
             Some(b'[') => Kind::Array,

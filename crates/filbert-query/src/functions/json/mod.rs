@@ -19,9 +19,9 @@ use super::row::{Function, Texts, collect_texts, constant_text, failed, is_text,
 use crate::scan::builder::ColumnBuilder;
 use crate::types::value_of;
 pub(crate) use build::push as push_json_value;
-pub(crate) use document::Node;
+use document::Broken;
 pub(crate) use document::push_text as push_json_text;
-use document::{Broken, Kind};
+pub(crate) use document::{Kind, Node};
 use path::{Found, JsonPath};
 
 /// The functions.

@@ -18,11 +18,6 @@ pub(super) const FUNCTIONS: &[Native] = &[
     pure("json_get_path", &[Take::Text, Take::Any], json, |call| with(call, |node| along(node, call), as_json)),
     // `document #>> path`
     pure("json_get_path_text", &[Take::Text, Take::Any], text, |call| with(call, |node| along(node, call), as_text)),
-    // `object['key']['key']`
-    pure("object_get", &[Take::Text, Take::Rest], text, |call| {
-        let keys = call.values.get(1..).unwrap_or_default();
-        with(call, |node| keys.iter().try_fold(node, |node, key| step(node, Some(key))), as_text)
-    }),
     pure("json_extract_path", &[Take::Text, Take::Rest], json, |call| {
         let keys = call.values.get(1..).unwrap_or_default();
         with(call, |node| keys.iter().try_fold(node, |node, key| step(node, Some(key))), as_json)

@@ -15,6 +15,7 @@ use std::sync::{Arc, LazyLock};
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use elements::{ARRAY_LIKE, array_parameters};
+pub(super) use native::typed;
 
 /// The name of an object's number, for rules that put it in the place of a cast.
 pub(super) static REG_NAME: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(native::udf(&names::REG_NAME)));

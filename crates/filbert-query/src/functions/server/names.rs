@@ -5,8 +5,10 @@ use filbert_data::{FieldType, Value};
 use filbert_grid::query::{SqlError, SqlErrorCode};
 
 use super::native::{Call, Native, Take, int8, now, of_text, pure, text};
-use crate::catalogs::{self, Scene, quote_ident, types};
+use crate::catalogs::{self, Facts, Scene, quote_ident, types};
+use crate::dialect::DEFAULT_SCHEMAS;
 use crate::error::carried;
+use crate::session::search_path;
 
 /// The name of a number, or of a name as it is found.
 pub(super) static REG_NAME: Native = now("reg_name", &[Take::Text, Take::Any], text, |call| {
@@ -99,13 +101,29 @@ pub(super) fn relation_oid(call: &Call<'_>, name: &str) -> Option<i64> {
         [.., schema, name] => (Some(schema), name),
         [] => return None,
     };
-    let default = catalogs::default_schema(call.dialect);
-    let fits = |found: &str| match schema {
-        Some(schema) => schema == found,
-        None => found == default || found == catalogs::PG_CATALOG,
-    };
-    let relation = facts.relations.iter().find(|relation| relation.name == *name && fits(&relation.schema));
-    let index = || facts.indexes().find(|(relation, index)| index.name == *name && fits(&relation.schema));
+    match schema {
+        Some(schema) => oid_within(facts, schema, name),
+        None => path(call.scene()?).iter().find_map(|schema| oid_within(facts, schema, name)),
+    }
+}
+
+/// The schemas in which names without one are looked for, in this order.
+fn path(scene: &Scene<'_>) -> Vec<String> {
+    let default = scene.default_schema();
+    let path = search_path(scene.session.map(AsRef::as_ref), scene.dialect, false).into_iter();
+    let path = path.map(|schema| if DEFAULT_SCHEMAS.contains(&schema.as_str()) { default.to_owned() } else { schema });
+    path.chain([default.to_owned(), catalogs::PG_CATALOG.to_owned()]).collect()
+}
+
+/// Whether a relation or an index is what its name without a schema finds.
+pub(super) fn is_visible(scene: &Scene<'_>, name: &str, oid: i64) -> bool {
+    path(scene).iter().find_map(|schema| oid_within(scene.facts(), schema, name)) == Some(oid)
+}
+
+/// The number of a relation or an index of a schema.
+fn oid_within(facts: &Facts, schema: &str, name: &str) -> Option<i64> {
+    let relation = facts.relations.iter().find(|relation| relation.name == *name && relation.schema == schema);
+    let index = || facts.indexes().find(|(relation, index)| index.name == *name && relation.schema == schema);
     relation.map(|relation| relation.oid).or_else(|| index().map(|(_, index)| index.oid))
 }
 
@@ -169,6 +187,9 @@ fn relation_name(scene: &Scene<'_>, oid: i64) -> Option<String> {
         Some(relation) => (&relation.schema, &relation.name),
         None => facts.index(oid).map(|(relation, index)| (&relation.schema, &index.name))?,
     };
-    let is_plain = schema == scene.default_schema() || schema == catalogs::PG_CATALOG;
-    Some(if is_plain { quote_ident(name) } else { format!("{}.{}", quote_ident(schema), quote_ident(name)) })
+    Some(if is_visible(scene, name, oid) {
+        quote_ident(name)
+    } else {
+        format!("{}.{}", quote_ident(schema), quote_ident(name))
+    })
 }

@@ -123,13 +123,12 @@ fn relation<'c>(call: &Call<'c>, at: usize) -> Option<&'c RelationFacts> {
 
 fn table_is_visible(call: &Call<'_>) -> Result<Value<'static>> {
     let Some(oid) = call.int(0) else { return Ok(Value::Null) };
-    let Some(facts) = facts(call) else { return Ok(Value::Null) };
-    let found = facts.relation(oid).or_else(|| facts.index(oid).map(|(relation, _)| relation));
-    let path = crate::session::search_path(call.session(), call.dialect, true);
-    // The schema of names without one is always looked into.
-    let default = crate::catalogs::default_schema(call.dialect);
-    let in_path = |schema: &str| schema == default || path.iter().any(|known| known == schema);
-    Ok(found.map_or(Value::Null, |relation| Value::Boolean(in_path(&relation.schema))))
+    let Some(scene) = call.scene() else { return Ok(Value::Null) };
+    let name = match scene.facts().relation(oid) {
+        Some(relation) => Some(&relation.name),
+        None => scene.facts().index(oid).map(|(_, index)| &index.name),
+    };
+    Ok(name.map_or(Value::Null, |name| Value::Boolean(super::names::is_visible(scene, name, oid))))
 }
 
 fn constraint(call: &Call<'_>) -> Result<Value<'static>> {
