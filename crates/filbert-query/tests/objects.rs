@@ -144,7 +144,7 @@ fn members_are_computed_with_ordered_and_aggregated() {
             ("SELECT coalesce(o['t'], 'none') FROM things WHERE id = 3", &["none"]),
             ("SELECT coalesce(o['t'], o['n']) FROM things WHERE id = 3", &["7.5"]),
             ("SELECT CASE WHEN o['f'] THEN o['n'] ELSE o['t'] END FROM things WHERE id = 1", &["5"]),
-            ("SELECT o['n'] FROM things WHERE id = 1 UNION ALL SELECT id FROM things WHERE id = 2", &["5", "2"]),
+            ("SELECT n::int FROM (SELECT o['n'] AS n FROM things WHERE id = 1 UNION ALL SELECT 2) s", &["5", "2"]),
             ("SELECT 'x' UNION ALL SELECT o['t'] FROM things WHERE id = 1", &["x", "b"]),
             ("SELECT o['t'] FROM things WHERE id = 1 UNION ALL SELECT NULL", &[r#""b""#, "NULL"]),
             ("SELECT a.id FROM things a JOIN things b ON a.o['n'] = b.o['n'] WHERE b.id = 2", &["2"]),
