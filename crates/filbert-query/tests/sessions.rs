@@ -236,6 +236,11 @@ fn statements_that_change_rows_know_who_asks_and_when() {
             member.change("UPDATE t SET by = 'x' || id WHERE id < 0");
         }
     }
+    let again = "INSERT INTO t (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET by = DEFAULT, a = DEFAULT";
+    let first = (member.change(again), member.rows("SELECT a FROM t WHERE id = 1"));
+    std::thread::sleep(Duration::from_millis(2));
+    assert_ne!((member.change(again), member.rows("SELECT a FROM t WHERE id = 1")), first);
+    member.change("UPDATE t SET b = a");
     // One statement is one moment.
     assert_eq!(member.rows("SELECT count(*) FROM t WHERE a <> b"), ["0"]);
     assert_eq!(

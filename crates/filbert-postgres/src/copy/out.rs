@@ -25,7 +25,7 @@ pub(crate) struct CopyWriter {
 impl CopyWriter {
     pub(crate) fn new(format: &CopyFormat, columns: &[ColumnMeta]) -> Result<CopyWriter, Box<PgError>> {
         let format = if format.kind == CopyKind::Binary { None } else { Some(row_format(format)?) };
-        let types = columns.iter().map(|column| PgType::of(&column.field_type)).collect();
+        let types = columns.iter().map(PgType::of_column).collect();
         Ok(CopyWriter { header_left: format.is_none(), format, types, scratch: Vec::new() })
     }
 

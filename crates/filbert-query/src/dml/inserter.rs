@@ -11,6 +11,7 @@ use crate::catalog::Mapping;
 use crate::dialect::{ConflictTarget, Insert, OnConflict, schema_of};
 use crate::dml::apply::{Outcome, outcome};
 use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
+use crate::dml::literals::is_default;
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::dml::targets::assigned_columns;
@@ -40,7 +41,8 @@ enum OnKey {
 /// `DO UPDATE`.
 struct UpdateThere {
     stored: StoredRows,
-    sets: Vec<(usize, RowValue)>,
+    /// Columns and what they become; `None` = what they are where nothing is given.
+    sets: Vec<(usize, Option<RowValue>)>,
     condition: Option<RowExpression>,
 }
 
@@ -192,7 +194,13 @@ impl Inserter {
         }
         let mut new = row.clone();
         for (column, value) in &update.sets {
-            let value = self.maker.convert_field(*column, value.evaluate(&inputs)?, value.is_untyped())?.into_owned();
+            let value = match value {
+                Some(value) => {
+                    let found = value.evaluate(&inputs)?;
+                    self.maker.convert_field(*column, found, value.is_untyped())?.into_owned()
+                }
+                None => self.maker.default_value(*column, Some(occasion))?,
+            };
             if let Some(place) = new.get_mut(*column) {
                 *place = value;
             }
@@ -257,7 +265,9 @@ fn on_key(
     let scope = RowScope::of(mapping, name, true)?;
     let mut sets = Vec::with_capacity(assignments.len());
     for (column, expr) in assigned_columns(mapping, assignments, false)? {
-        sets.push((column, maker.assigned(column, expr, &scope, state)?));
+        // A default may be another for each row.
+        let value = if is_default(expr) { None } else { Some(maker.assigned(column, expr, &scope, state)?) };
+        sets.push((column, value));
     }
     let condition = match &on_conflict.selection {
         Some(condition) => Some(scope.expression(state, condition)?),
