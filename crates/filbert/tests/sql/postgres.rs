@@ -242,10 +242,10 @@ fn decoded(of: &Type, bytes: &[u8]) -> Value<'static> {
 
 /// Digits to the base of 10,000 behind their number, the power of the first, the sign and the digits to show.
 fn numeric(bytes: &[u8]) -> BigDecimal {
-    let words: Vec<u16> = bytes.chunks_exact(2).map(|word| u16::from_be_bytes([word[0], word[1]])).collect();
-    let [count, weight, sign, scale] = *words.first_chunk().unwrap();
-    let digits = words[4..].iter().fold(BigInt::from(0), |all, digit| all * 10_000 + BigInt::from(*digit));
-    let behind = (i64::from(count) - 1 - i64::from(weight.cast_signed())) * 4;
-    let magnitude = BigDecimal::new(digits, behind).with_scale(scale.into());
-    if sign == 0x4000 { -magnitude } else { magnitude }
+    let words: Vec<u16> = bytes.chunks_exact(2).map(|word| u16::from_be_bytes(word.try_into().unwrap())).collect();
+    let ([count, weight, sign, scale], digits) = words.split_first_chunk().unwrap();
+    let digits = digits.iter().fold(BigInt::from(0), |all, digit| all * 10_000 + BigInt::from(*digit));
+    let behind = (i64::from(*count) - 1 - i64::from(weight.cast_signed())) * 4;
+    let magnitude = BigDecimal::new(digits, behind).with_scale(i64::from(*scale));
+    if *sign == 0x4000 { -magnitude } else { magnitude }
 }
