@@ -75,6 +75,11 @@ def test_names_are_completed(page, people):
     assert page.script("return document.querySelector('textarea').value") == "SELECT name FROM people"
 
 
+def test_a_new_line_is_no_completion(page, people):
+    page.open("#/sql").write("SELECT name\nFROM peop\nWHERE __key = 5")
+    assert page.script("return document.querySelector('textarea').value") == "SELECT name\nFROM peop\nWHERE __key = 5"
+
+
 def test_a_large_result_is_paged_and_cut_off(page, people):
     page.open("#/sql").run("SELECT __key FROM people ORDER BY __key")
     page.sees("first 1,000 rows", ".sql-told")

@@ -64,7 +64,7 @@ function answered() {
 function help() {
   const rows = [
     ["g then o, d, s, l", "Overview, data, SQL, slow queries"], ["/", "Find; in SQL: the editor"], ["t", "Other colours"], ["?", "This help"],
-    ["Ctrl or ⌘ + Enter", "Run the statement at the caret, or what is selected"], ["Ctrl or ⌘ + Shift + Enter", "Explain it"], ["Ctrl + Space", "Complete; arrows choose, Tab or Enter accepts"],
+    ["Ctrl or ⌘ + Enter", "Run the statement at the caret, or what is selected"], ["Ctrl or ⌘ + Shift + Enter", "Explain it"], ["Ctrl + Space", "Complete; arrows choose, Enter accepts; Tab accepts what is offered while typing"],
     ["Ctrl or ⌘ + /", "Comment lines out and in"], ["Esc", "Stop the statement; close what is open"],
     ["Arrows in a result", "Walk through cells; Enter shows a value, Ctrl or ⌘ + C copies it"], ["Arrows in a chart", "Read values of other moments"],
   ];

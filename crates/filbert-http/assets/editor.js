@@ -71,7 +71,8 @@ export function editor({ text, onChange }) {
     if (area.value !== stamp || area.selectionStart !== area.selectionEnd) return close();
     const { from, items } = complete(area.value, area.selectionStart, isAsked);
     if (items.length === 0) return close();
-    choices = { from, items, at: 0 };
+    // Enter ends a line unless one of them was asked for: what is typed is often whole.
+    choices = { from, items, at: 0, isAsked };
     list.replaceChildren(...items.map((item, at) => h("li", {
       role: "option", id: `choice-${at}`, class: item.kind,
       onpointerdown: (event) => {
@@ -145,7 +146,7 @@ export function editor({ text, onChange }) {
     if (event.key === " " && command) {
       event.preventDefault();
       offer(true);
-    } else if (choices && !command && !event.altKey) {
+    } else if (choices && !command && !event.altKey && (choices.isAsked || event.key !== "Enter")) {
       chooseByKey(event);
     } else if (event.key === "/" && command) {
       event.preventDefault();
@@ -162,8 +163,10 @@ export function editor({ text, onChange }) {
 
   function chooseByKey(event) {
     const { key } = event;
-    if (key === "ArrowDown" || key === "ArrowUp") choose(choices.at + (key === "ArrowDown" ? 1 : -1));
-    else if (key === "Enter" || (key === "Tab" && !event.shiftKey)) accept(choices.at);
+    if (key === "ArrowDown" || key === "ArrowUp") {
+      choices.isAsked = true;
+      choose(choices.at + (key === "ArrowDown" ? 1 : -1));
+    } else if (key === "Enter" || (key === "Tab" && !event.shiftKey)) accept(choices.at);
     else if (key === "Escape") close();
     else {
       if (key.startsWith("Arrow") || key === "Home" || key === "End") close();
