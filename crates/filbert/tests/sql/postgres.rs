@@ -30,7 +30,7 @@ impl Postgres {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let mut config = tokio_postgres::Config::new();
         config.host("127.0.0.1").port(member.postgres_address().unwrap().port()).user("tester").dbname("filbert");
-        config.options(&format!("-c filbert.dialect={}", dialect.name()));
+        config.options(format!("-c filbert.dialect={}", dialect.name()));
         let (client, connection) = runtime.block_on(config.connect(NoTls)).unwrap();
         runtime.spawn(connection);
         Postgres { client, dialect, runtime, _member: member }
