@@ -8,16 +8,7 @@ import pytest
 from hazelcast.sql import HazelcastSqlError
 
 from formats import FORMATS, PEOPLE, SETTINGS
-from gaps import GAPS
 from member import Member
-
-
-def pytest_collection_modifyitems(items):
-    """Tests of what is not there yet are expected to fail, and are told as such."""
-    for item in items:
-        reason = GAPS.get(item.nodeid)
-        if reason is not None:
-            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 
 
 @pytest.fixture(scope="session")

@@ -143,7 +143,7 @@ pub(crate) fn run(steps: &mut Steps, languages: &[Language], peer: Peer) {
         if steps.step(&format!("{name}: client and tools"), |workspace| language.prepare(workspace)) {
             prepared.push(*language);
             steps.step(&format!("{name}: the client's suite"), |workspace| {
-                shell::run(with_member(&mut language.suite(workspace, false), &member, peer))
+                shell::run_tests(with_member(&mut language.suite(workspace, false), &member, peer))
             });
         }
     }
@@ -193,7 +193,7 @@ fn exchange(workspace: &Workspace, member: &[String], peer: Peer) -> Result<()> 
             let mut suite = language.suite(workspace, true);
             suite.env("FILBERT_E2E_EXCHANGE", &shared.address).env("FILBERT_E2E_PHASE", phase);
             suite.env("FILBERT_E2E_WRITERS", writers.join(","));
-            if let Err(error) = shell::run(with_member(&mut suite, member, peer)) {
+            if let Err(error) = shell::run_tests(with_member(&mut suite, member, peer)) {
                 failed.push(format!("{error:#}"));
             }
         }

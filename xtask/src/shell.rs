@@ -1,7 +1,9 @@
 //! Running other programs: where, with which variables, and what to say when one fails.
 
+use std::collections::VecDeque;
 use std::env;
 use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -89,6 +91,56 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// As [`run`], for programs that run tests: the error says what was printed of those that failed.
+pub(crate) fn run_tests(command: &mut Command) -> Result<()> {
+    let line = described(command);
+    let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| format!("starting {line}"))?;
+    let mut said = Failures::default();
+    if let Some(printed) = child.stdout.take() {
+        for bytes in BufReader::new(printed).split(b'\n') {
+            let text = String::from_utf8_lossy(&bytes?).into_owned();
+            println!("{text}");
+            said.hear(text);
+        }
+    }
+    let status = child.wait().with_context(|| format!("waiting for {line}"))?;
+    if !status.success() {
+        bail!("{line} ended with {status}\n{}", said.told());
+    }
+    Ok(())
+}
+
+/// What a program that runs tests says of those that failed.
+#[derive(Default)]
+struct Failures {
+    /// Rust's tests say it between two lines that are always the same.
+    sections: Vec<String>,
+    is_in_section: bool,
+    /// Others say it at the end.
+    last: VecDeque<String>,
+}
+
+impl Failures {
+    /// Lines that are kept of either.
+    const SECTION_LINES_MAX: usize = 200;
+    const LAST_LINES_MAX: usize = 40;
+
+    fn hear(&mut self, line: String) {
+        self.is_in_section = (self.is_in_section || line == "failures:") && !line.starts_with("test result:");
+        if self.is_in_section && self.sections.len() < Self::SECTION_LINES_MAX {
+            self.sections.push(line.clone());
+        }
+        if self.last.len() == Self::LAST_LINES_MAX {
+            self.last.pop_front();
+        }
+        self.last.push_back(line);
+    }
+
+    fn told(self) -> String {
+        if self.sections.is_empty() { Vec::from(self.last).join("\n") } else { self.sections.join("\n") }
+    }
+}
+
 /// Runs a program and returns what it wrote to standard output; its errors go where this program's go.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output =
@@ -110,4 +162,28 @@ fn described(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let line = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     format!("`{line}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(lines: &[&str]) -> String {
+        let mut failures = Failures::default();
+        lines.iter().for_each(|line| failures.hear((*line).to_owned()));
+        failures.told()
+    }
+
+    #[test]
+    fn rusts_tests_are_told_by_their_sections() {
+        let run = ["test a ... FAILED", "failures:", "---- a stdout ----", "left: 1", "test result: FAILED", "running 7"];
+        assert_eq!(told(&run), "failures:\n---- a stdout ----\nleft: 1");
+    }
+
+    #[test]
+    fn others_are_told_by_their_last_lines() {
+        let many: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+        let lines: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(told(&lines).starts_with("60\n61\n"), "the last 40 are kept");
+    }
 }

@@ -12,7 +12,8 @@ enum Outcome {
     Passed,
     /// With what is missing, for a person to decide whether that matters.
     Incomplete(String),
-    Failed,
+    /// With why, for the summary: what was printed then may be far above it, or cut off.
+    Failed(String),
 }
 
 /// What a step that did not fail has to say.
@@ -56,11 +57,11 @@ impl Steps {
             }
             Err(error) => {
                 println!("         FAILED: {error:#}");
-                Outcome::Failed
+                Outcome::Failed(format!("{error:#}"))
             }
         };
         println!("         {name}: {}", seconds(took));
-        let went_well = !matches!(outcome, Outcome::Failed);
+        let went_well = !matches!(outcome, Outcome::Failed(_));
         self.outcomes.push((name.to_owned(), took, outcome));
         went_well
     }
@@ -72,11 +73,17 @@ impl Steps {
             let said = match outcome {
                 Outcome::Passed => "ok".to_owned(),
                 Outcome::Incomplete(what) => format!("ok, but for: {what}"),
-                Outcome::Failed => "FAILED".to_owned(),
+                Outcome::Failed(_) => "FAILED".to_owned(),
             };
             println!("  {:>7}  {name}: {said}", seconds(*took));
         }
-        let failed = self.outcomes.iter().filter(|(_, _, outcome)| matches!(outcome, Outcome::Failed)).count();
+        let mut failed = 0;
+        for (name, _, outcome) in &self.outcomes {
+            if let Outcome::Failed(why) = outcome {
+                println!("\n{name}: {why}");
+                failed += 1;
+            }
+        }
         match failed {
             0 => println!("all {} steps passed", self.outcomes.len()),
             _ => println!("{failed} of {} steps FAILED", self.outcomes.len()),

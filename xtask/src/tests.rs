@@ -13,7 +13,7 @@ const FUZZ_SECONDS: u32 = 60;
 /// All tests but those with the real clients.
 pub(crate) fn all(steps: &mut Steps) {
     steps.step("tests of the workspace", |workspace| {
-        shell::run(&mut workspace.cargo("test --release --locked --workspace --no-fail-fast"))
+        shell::run_tests(&mut workspace.cargo("test --release --locked --workspace --no-fail-fast"))
     });
     steps.step("memory checks of unsafe code", memory_checks);
     fuzz(steps, FUZZ_SECONDS);
@@ -32,7 +32,7 @@ fn memory_checks(workspace: &Workspace) -> Result<()> {
         .context("cargo named no test program")?;
     let options = ["--quiet", "--error-exitcode=1", "--leak-check=full", "--errors-for-leak-kinds=definite"];
     let filter = [executable.as_str(), "record::", "--test-threads=1"];
-    shell::run(&mut shell::command("valgrind", options.into_iter().chain(filter), &workspace.root))
+    shell::run_tests(&mut shell::command("valgrind", options.into_iter().chain(filter), &workspace.root))
 }
 
 /// Runs every fuzz target for a while.

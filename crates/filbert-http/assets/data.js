@@ -55,13 +55,19 @@ function list(route, go) {
     h("section", { class: "panel", "aria-label": "Maps and tables" }, table, more, empty));
   const lines = new Map();
 
+  // Whether the first name is to be opened as soon as there are names: somebody types faster than the member answers.
+  let isAwaited = false;
+  const openFirst = () => body.querySelector("a")?.click();
   find.addEventListener("input", () => {
+    isAwaited = false;
     state.find = find.value;
     remember();
     update();
   });
   find.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") body.querySelector("a")?.click();
+    if (event.key !== "Enter") return;
+    isAwaited = store.status === null;
+    openFirst();
   });
 
   function sortBy(key, keeps = false) {
@@ -108,6 +114,10 @@ function list(route, go) {
     const size = all.reduce((sum, row) => sum + row.bytes, 0);
     setText(subtitle, store.status ? `${count(all.length)} ${all.length === 1 ? "map" : "maps and tables"} · ${count(entries)} entries · ${bytes(size)}` : "");
     place(found.slice(0, state.shown));
+    if (isAwaited && store.status !== null) {
+      isAwaited = false;
+      openFirst();
+    }
     more.hidden = found.length <= state.shown;
     table.hidden = found.length === 0;
     empty.hidden = found.length > 0;

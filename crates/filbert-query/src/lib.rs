@@ -27,6 +27,7 @@
 //!
 //! Start reading at [`Engine`], then `engine.rs`.
 
+mod arrays;
 mod asker;
 mod catalog;
 mod catalogs;

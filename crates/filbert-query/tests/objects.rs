@@ -350,3 +350,18 @@ fn a_schema_that_is_not_there_is_passed_over_by_postgresql() {
     assert_eq!(member.rows("SELECT count(*) FROM nothing.t"), ["0"]);
     assert!(matches!(member.run("DROP TABLE t, public.t", &[]), Ok(StatementResult::Count(_))));
 }
+
+#[test]
+fn a_view_over_members_means_the_same_to_hazelcasts_clients() {
+    let member = things();
+    member.change("CREATE VIEW numbers AS SELECT id, o['n'] AS n FROM things");
+    let member = Member { session: None, ..member };
+    check(
+        &member,
+        &[
+            ("SELECT id FROM numbers WHERE n IS NOT NULL ORDER BY n", &["1", "3", "2"]),
+            ("SELECT id FROM numbers WHERE n BETWEEN 6 AND 20 ORDER BY id", &["2", "3"]),
+            ("SELECT min(n), max(n), sum(n), avg(n) FROM numbers", &["5|10|22.5|7.5"]),
+        ],
+    );
+}

@@ -11,7 +11,6 @@
 //! empty filter.
 
 pub(crate) mod apply;
-mod arrays;
 pub(crate) mod expressions;
 mod insert;
 pub(crate) mod inserter;
@@ -49,8 +48,6 @@ use crate::scan::table::MapTable;
 use crate::surroundings::Occasion;
 use crate::tables::{Mapped, Tables};
 use crate::types::value_of;
-
-pub(crate) use arrays::array_of_text;
 
 /// What statements that change rows need.
 pub(crate) struct Dml<'e> {

@@ -14,8 +14,8 @@ use filbert_grid::Schemas;
 use filbert_grid::query::SqlError;
 use uuid::Uuid;
 
+use crate::arrays;
 use crate::catalog::{DeclaredType, Mapping, ROW_ID, RowIds, Sequence};
-use crate::dml::arrays;
 use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::{constant, is_default};
 use crate::dml::writer::EntryWriter;

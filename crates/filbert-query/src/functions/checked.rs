@@ -104,15 +104,14 @@ fn as_in_postgresql(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         }
         _ => return None,
     };
-    let of_array = |data_type: &DataType| matches!(data_type, DataType::List(_));
-    if quoted(&expr.right) && of_array(&left) {
-        let written = match &expr.right {
-            Expr::Literal(scalar, _) => scalar.try_as_str().flatten().unwrap_or_default().to_owned(),
-            _ => return None,
-        };
-        let right = array_scalar(&written, &left)?;
-        let (left, right) = (Box::new(expr.left.clone()), Box::new(Expr::Literal(right, None)));
-        return Some(Expr::BinaryExpr(BinaryExpr { left, op: operator, right }));
+    if let (true, Some(item)) = (quoted(&expr.right), item_of(&left)) {
+        let item = Expr::Literal(ScalarValue::try_from(item).ok()?, None);
+        let array = call(&super::server::ARRAY_LIKE_UDF, vec![expr.right.clone(), item]).data;
+        return Some(Expr::BinaryExpr(BinaryExpr {
+            left: Box::new(expr.left.clone()),
+            op: operator,
+            right: Box::new(array),
+        }));
     }
     let typed = match (quoted(&expr.left), quoted(&expr.right)) {
         (true, false) if takes_texts(&right) => (cast(expr.left.clone(), right), expr.right.clone()),
@@ -122,14 +121,11 @@ fn as_in_postgresql(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(typed.0), op: operator, right: Box::new(typed.1) }))
 }
 
-/// An array of plain items that is written as `{1,2}`.
-fn array_scalar(written: &str, data_type: &DataType) -> Option<ScalarValue> {
-    let DataType::List(item) = data_type else { return None };
-    let inner = written.trim().strip_prefix('{')?.strip_suffix('}')?;
-    let parts = inner.split(',').map(str::trim).filter(|part| !part.is_empty());
-    let items: Option<Vec<ScalarValue>> =
-        parts.map(|part| ScalarValue::Utf8(Some(part.to_owned())).cast_to(item.data_type()).ok()).collect();
-    Some(ScalarValue::List(ScalarValue::new_list(&items?, item.data_type(), true)))
+fn item_of(array: &DataType) -> Option<&DataType> {
+    match array {
+        DataType::List(item) => Some(item.data_type()),
+        _ => None,
+    }
 }
 
 /// Arithmetic of whole numbers: computed in 64 bits, and checked to fit the larger operand's type.

@@ -129,16 +129,14 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     let reserved = options.execution.sort_spill_reservation_bytes.min(config.query_memory_bytes_max / 8);
     options.execution.sort_spill_reservation_bytes = reserved;
     options.extensions.insert(Surroundings::lasting(server.clone()));
-    let mut builder = SessionStateBuilder::new()
+    // What members of objects are read as has to be known before types are coerced; a view may name them in any dialect.
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(functions::Fields)];
+    rules.extend(Analyzer::new().rules);
+    let builder = SessionStateBuilder::new()
         .with_config(session)
         .with_runtime_env(Arc::new(environment.clone()))
-        .with_default_features();
-    if dialect != Dialect::Hazelcast {
-        // What fields of objects are read as has to be known before types are coerced.
-        let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(functions::Fields)];
-        rules.extend(Analyzer::new().rules);
-        builder = builder.with_analyzer_rules(rules);
-    }
+        .with_default_features()
+        .with_analyzer_rules(rules);
     let state = builder.build();
     let context = SessionContext::new_with_state(state);
     let tables = Arc::new(TableCatalog::new(server, dialect));
@@ -150,7 +148,7 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
 }
 
 /// The name by which a dialect knows the one catalog.
-fn catalog_name(dialect: Dialect) -> &'static str {
+pub(crate) fn catalog_name(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Hazelcast => CATALOG,
         Dialect::Crate => "crate",

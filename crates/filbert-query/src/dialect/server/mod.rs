@@ -32,6 +32,7 @@ use filbert_grid::query::{Dialect, SqlError};
 
 use super::grammar::grammar;
 use super::json::{call, text};
+use crate::arrays;
 use crate::error::parsing_error;
 use crate::functions::ARRAY_LIKE;
 
@@ -304,33 +305,10 @@ fn cast(expression: &mut Expr, of: Dialect) {
 
 /// The items of an array that is written as a text, `{1,2}`.
 fn array_text(expression: &Expr) -> Option<Vec<Option<String>>> {
-    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = expression else { return None };
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
-    let mut items = Vec::new();
-    let mut item = String::new();
-    let (mut in_quotes, mut was_quoted) = (false, false);
-    let mut end = |item: &mut String, was_quoted: &mut bool| {
-        let text = std::mem::take(item);
-        let is_null = !*was_quoted && text.trim().eq_ignore_ascii_case("null");
-        items.push((!is_null).then(|| if *was_quoted { text } else { text.trim().to_owned() }));
-        *was_quoted = false;
-    };
-    let mut chars = inner.chars();
-    while let Some(char) = chars.next() {
-        match char {
-            '\\' => item.extend(chars.next()),
-            '"' => {
-                in_quotes = !in_quotes;
-                was_quoted = true;
-            }
-            ',' if !in_quotes => end(&mut item, &mut was_quoted),
-            char => item.push(char),
-        }
+    match expression {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => arrays::items(text),
+        _ => None,
     }
-    if !inner.trim().is_empty() {
-        end(&mut item, &mut was_quoted);
-    }
-    Some(items)
 }
 
 /// The arguments of a call that a cast to a type like `regclass` became.

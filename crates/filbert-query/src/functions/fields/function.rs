@@ -188,24 +188,18 @@ impl FieldFunction {
                 true => first(args, rows),
                 false => read(args, rows, &FieldType::Boolean, true),
             },
-            What::Has => {
-                let sides = Sides::of(args, [false, false], rows)?;
-                truths(rows, |row| has(&sides, row))
-            }
-            What::Compare(operator, untyped) => {
-                let sides = Sides::of(args, *untyped, rows)?;
-                truths(rows, |row| {
-                    let (left, right) = sides.get(row)?;
-                    Ok(left.compare(&right).map(|ordering| holds(*operator, ordering)))
-                })
-            }
+            What::Has => Sides::of(args, [false, false], rows)?.truths(rows, has),
+            What::Compare(operator, untyped) => Sides::of(args, *untyped, rows)?.truths(rows, |left, right| {
+                let ordering = Scalar::of_value(left).compare(&Scalar::of_value(right));
+                Ok(ordering.map(|ordering| holds(*operator, ordering)))
+            }),
             What::Compute(operator, untyped) => {
-                let sides = Sides::of(args, *untyped, rows)?;
                 let mut builder = StringViewBuilder::with_capacity(rows);
-                for row in 0..rows {
-                    let (left, right) = sides.get(row)?;
-                    builder.append_option(arithmetic::compute(*operator, &left, &right)?.map(|number| number.text()));
-                }
+                Sides::of(args, *untyped, rows)?.each(rows, |left, right| {
+                    let made = arithmetic::compute(*operator, &Scalar::of_value(left), &Scalar::of_value(right))?;
+                    builder.append_option(made.map(|number| number.text()));
+                    Ok(())
+                })?;
                 Ok(Arc::new(builder.finish()))
             }
             What::Key => {
@@ -228,14 +222,6 @@ fn first(args: &ScalarFunctionArgs, rows: usize) -> Result<ArrayRef> {
     }
 }
 
-fn truths(rows: usize, mut truth: impl FnMut(usize) -> Result<Option<bool>>) -> Result<ArrayRef> {
-    let mut builder = BooleanBuilder::with_capacity(rows);
-    for row in 0..rows {
-        builder.append_option(truth(row)?);
-    }
-    Ok(Arc::new(builder.finish()))
-}
-
 fn holds(operator: Operator, ordering: Ordering) -> bool {
     match operator {
         Operator::Eq => ordering.is_eq(),
@@ -256,13 +242,13 @@ fn get(args: &ScalarFunctionArgs, rows: usize) -> Result<ArrayRef> {
     let mut found = Rows::new(&to);
     for row in 0..rows {
         let Some(text) = objects.get(row) else {
-            found.append(None, &to)?;
+            found.append(None)?;
             continue;
         };
         let member = keys.iter().try_fold(parsed(text)?, |node, key| key.step(node, row));
-        found.append(member, &to)?;
+        found.append(member)?;
     }
-    found.finish()
+    Ok(found.finish())
 }
 
 /// A key: the name of a member, or the place of an item, from 0.
@@ -316,65 +302,81 @@ fn read(args: &ScalarFunctionArgs, rows: usize, to: &FieldType, strict: bool) ->
                 }
             },
         };
-        found.append(node, to)?;
+        let is_null = found.append(node)?;
         if strict
-            && found.ends_with_null()
+            && is_null
             && let Some(node) = node.filter(|node| node.kind() != Kind::Null)
         {
             return Err(not_of_type(node.text(), to));
         }
     }
-    found.finish()
+    Ok(found.finish())
+}
+
+/// An operand of a batch's rows.
+struct Side {
+    array: ArrayRef,
+    field_type: FieldType,
+    is_constant: bool,
+}
+
+impl Side {
+    fn of(args: &ScalarFunctionArgs, at: usize, untyped: bool, rows: usize) -> Result<Side> {
+        let (Some(value), Some(field)) = (args.args.get(at), args.arg_fields.get(at)) else {
+            return Err(DataFusionError::Internal("an operand is missing".to_owned()));
+        };
+        let is_constant = matches!(value, ColumnarValue::Scalar(_));
+        let field_type = match field_type_of(field) {
+            _ if untyped => FieldType::Json,
+            // What is left of a mark on something else.
+            FieldType::Json if field_type_of_arrow(field.data_type()) != FieldType::Varchar => {
+                field_type_of_arrow(field.data_type())
+            }
+            other => other,
+        };
+        Ok(Side { array: value.to_array(if is_constant { 1 } else { rows })?, field_type, is_constant })
+    }
+
+    fn reader(&self) -> Result<ColumnReader<'_>> {
+        let reader = ColumnReader::new(self.array.as_ref(), &self.field_type);
+        reader.ok_or_else(|| wrong_arguments("compare", &[self.array.data_type().clone()]))
+    }
+
+    fn row(&self, row: usize) -> usize {
+        if self.is_constant { 0 } else { row }
+    }
 }
 
 /// Two operands.
 struct Sides {
-    arrays: [(ArrayRef, FieldType, bool); 2],
-    untyped: Untyped,
+    left: Side,
+    right: Side,
 }
 
 impl Sides {
-    fn of(args: &ScalarFunctionArgs, untyped: Untyped, rows: usize) -> Result<Sides> {
-        let side = |at: usize| -> Result<(ArrayRef, FieldType, bool)> {
-            let (Some(value), Some(field)) = (args.args.get(at), args.arg_fields.get(at)) else {
-                return Err(DataFusionError::Internal("an operand is missing".to_owned()));
-            };
-            let is_constant = matches!(value, ColumnarValue::Scalar(_));
-            let field_type = match field_type_of(field) {
-                // What is left of a mark on something else.
-                FieldType::Json if !field_type_of_arrow(field.data_type()).eq(&FieldType::Varchar) => {
-                    field_type_of_arrow(field.data_type())
-                }
-                other => other,
-            };
-            Ok((value.to_array(if is_constant { 1 } else { rows })?, field_type, is_constant))
-        };
-        Ok(Sides { arrays: [side(0)?, side(1)?], untyped })
+    fn of(args: &ScalarFunctionArgs, [left, right]: Untyped, rows: usize) -> Result<Sides> {
+        Ok(Sides { left: Side::of(args, 0, left, rows)?, right: Side::of(args, 1, right, rows)? })
     }
 
-    fn values(&self, row: usize) -> Result<(Value<'_>, Value<'_>)> {
-        let [left, right] = &self.arrays;
-        let [left_untyped, right_untyped] = self.untyped;
-        Ok((one(left, left_untyped, row)?, one(right, right_untyped, row)?))
+    /// Goes through the rows' operands.
+    fn each(&self, rows: usize, mut take: impl FnMut(Value<'_>, Value<'_>) -> Result<()>) -> Result<()> {
+        let (left, right) = (self.left.reader()?, self.right.reader()?);
+        (0..rows).try_for_each(|row| take(left.get(self.left.row(row)), right.get(self.right.row(row))))
     }
 
-    fn get(&self, row: usize) -> Result<(Scalar<'_>, Scalar<'_>)> {
-        let (left, right) = self.values(row)?;
-        Ok((Scalar::of_value(left), Scalar::of_value(right)))
+    /// What is true or false of the rows' operands.
+    fn truths(&self, rows: usize, truth: impl Fn(Value<'_>, Value<'_>) -> Result<Option<bool>>) -> Result<ArrayRef> {
+        let mut builder = BooleanBuilder::with_capacity(rows);
+        self.each(rows, |left, right| {
+            builder.append_option(truth(left, right)?);
+            Ok(())
+        })?;
+        Ok(Arc::new(builder.finish()))
     }
-}
-
-fn one((array, field_type, is_constant): &(ArrayRef, FieldType, bool), untyped: bool, row: usize) -> Result<Value<'_>> {
-    let row = if *is_constant { 0 } else { row };
-    let field_type = if untyped { &FieldType::Json } else { field_type };
-    let reader = ColumnReader::new(array.as_ref(), field_type);
-    let reader = reader.ok_or_else(|| wrong_arguments("compare", &[array.data_type().clone()]))?;
-    Ok(reader.get(row))
 }
 
 /// Whether an array, of a type or within a document, has an item.
-fn has(sides: &Sides, row: usize) -> Result<Option<bool>> {
-    let (whole, item) = sides.values(row)?;
+fn has(whole: Value<'_>, item: Value<'_>) -> Result<Option<bool>> {
     let item = Scalar::of_value(item);
     if whole.is_null() || item == Scalar::Null {
         return Ok(None);

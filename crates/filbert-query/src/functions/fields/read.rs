@@ -2,78 +2,53 @@
 
 use std::borrow::Cow;
 
-use arrow_array::builder::StringViewBuilder;
+use arrow_array::ArrayRef;
 use arrow_buffer::i256;
-use arrow_schema::DataType;
 use bigdecimal::{BigDecimal, Signed, Zero};
 use chrono::DateTime;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use filbert_data::{FieldType, Value};
-use filbert_grid::query::arrow_type;
 
 use super::super::json::{Kind, Node};
-use super::super::server::typed;
+use super::super::row::failed;
 use crate::error::{carried, data_error};
+use crate::scan::builder::ColumnBuilder;
 use crate::types::{DECIMAL_SCALE, decimal256_of};
 
 /// Digits of a decimal without declared scale.
 const DECIMAL_PRECISION: u8 = 76;
 
 /// A column of values of a type, made one by one.
-pub(super) enum Rows {
-    Texts(StringViewBuilder),
-    Scalars(DataType, Vec<ScalarValue>),
+pub(super) struct Rows {
+    field_type: FieldType,
+    column: ColumnBuilder,
 }
 
 impl Rows {
     pub(super) fn new(field_type: &FieldType) -> Rows {
-        match field_type {
-            FieldType::Varchar | FieldType::Char | FieldType::Json => Rows::Texts(StringViewBuilder::new()),
-            other => Rows::Scalars(arrow_type(other), Vec::new()),
+        Rows { field_type: field_type.clone(), column: ColumnBuilder::new(field_type) }
+    }
+
+    /// Appends what a value of a document is as the type; null where it is none of the type. Whether it is null.
+    pub(super) fn append(&mut self, node: Option<Node<'_>>) -> Result<bool> {
+        let Some(node) = node else {
+            self.column.append_null();
+            return Ok(true);
+        };
+        if let (FieldType::Decimal(None), ColumnBuilder::Decimal256(decimals, _)) = (&self.field_type, &mut self.column)
+        {
+            let decimal = matches!(node.kind(), Kind::Number | Kind::Text).then(|| decimal(&node.plain())).flatten();
+            decimals.append_option(decimal);
+            return Ok(decimal.is_none());
         }
+        let value = value(node, &self.field_type);
+        let is_null = value.is_null();
+        self.column.append(value).map_err(|error| failed(error.to_string()))?;
+        Ok(is_null)
     }
 
-    /// Appends what a value of a document is as the type; null where it is none of the type.
-    pub(super) fn append(&mut self, node: Option<Node<'_>>, field_type: &FieldType) -> Result<()> {
-        match self {
-            Rows::Texts(builder) => match node.filter(|node| node.kind() != Kind::Null) {
-                None => builder.append_null(),
-                Some(node) if *field_type == FieldType::Json => builder.append_value(node.text()),
-                Some(node) => builder.append_value(node.plain()),
-            },
-            Rows::Scalars(data_type, scalars) => {
-                let scalar = match node {
-                    Some(node) => scalar(node, field_type, data_type)?,
-                    None => ScalarValue::try_from(&*data_type)?,
-                };
-                scalars.push(scalar);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the last one is null.
-    pub(super) fn ends_with_null(&self) -> bool {
-        matches!(self, Rows::Scalars(_, scalars) if scalars.last().is_some_and(ScalarValue::is_null))
-    }
-
-    pub(super) fn finish(self) -> Result<arrow_array::ArrayRef> {
-        match self {
-            Rows::Texts(mut builder) => Ok(std::sync::Arc::new(builder.finish())),
-            Rows::Scalars(data_type, scalars) if scalars.is_empty() => Ok(arrow_array::new_empty_array(&data_type)),
-            Rows::Scalars(_, scalars) => ScalarValue::iter_to_array(scalars),
-        }
-    }
-}
-
-fn scalar(node: Node<'_>, field_type: &FieldType, data_type: &DataType) -> Result<ScalarValue> {
-    if *field_type == FieldType::Decimal(None) {
-        let decimal = matches!(node.kind(), Kind::Number | Kind::Text).then(|| decimal(&node.plain())).flatten();
-        return Ok(ScalarValue::Decimal256(decimal, DECIMAL_PRECISION, DECIMAL_SCALE));
-    }
-    match value(node, field_type) {
-        Value::Null => ScalarValue::try_from(data_type),
-        value => typed(&value, data_type),
+    pub(super) fn finish(mut self) -> ArrayRef {
+        self.column.finish()
     }
 }
 

@@ -191,22 +191,22 @@ impl Summed {
         ]
     }
 
-    fn add(&mut self, text: &str) -> Result<()> {
+    /// Adds a value; whether there was one.
+    fn add(&mut self, text: &str) -> Result<bool> {
         let added = Scalar::of_json(text);
         if added == Scalar::Null {
-            return Ok(());
+            return Ok(false);
         }
         let sum = Scalar::Number(self.sum.unwrap_or(Number::Whole(0)));
         self.sum = arithmetic::compute(Operator::Plus, &sum, &added)?;
-        Ok(())
+        Ok(true)
     }
 }
 
 impl Accumulator for Summed {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         each(values, |text| {
-            self.add(text)?;
-            self.count += 1;
+            self.count += i64::from(self.add(text)?);
             Ok(())
         })
     }
@@ -228,7 +228,7 @@ impl Accumulator for Summed {
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        each(states, |text| self.add(text))?;
+        each(states, |text| self.add(text).map(drop))?;
         if let Some(counts) = states.get(1).and_then(|counts| counts.as_any().downcast_ref::<arrow_array::Int64Array>())
         {
             self.count += counts.iter().flatten().sum::<i64>();

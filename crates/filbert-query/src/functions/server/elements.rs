@@ -19,7 +19,7 @@ use filbert_data::{FieldType, Value};
 use filbert_grid::query::arrow_type;
 
 use super::super::row::{failed, is_text, text_of, wrong_arguments};
-use crate::dml::array_of_text;
+use crate::arrays;
 use crate::error::carried;
 use crate::scan::builder::ColumnBuilder;
 use crate::types::{field, field_type_of, field_type_of_arrow};
@@ -107,7 +107,7 @@ fn of_texts<'t>(texts: impl Iterator<Item = Option<&'t str>>, field_type: &Field
     let mut column = ColumnBuilder::new(field_type);
     for text in texts {
         let value = match text {
-            Some(text) => array_of_text(Value::text(text), field_type).map_err(carried)?,
+            Some(text) => arrays::convert(Value::text(text), field_type, None).map_err(carried)?,
             None => Value::Null,
         };
         column.append(value).map_err(|error| failed(error.to_string()))?;

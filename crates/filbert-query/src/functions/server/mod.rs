@@ -15,16 +15,18 @@ use std::sync::{Arc, LazyLock};
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use elements::{ARRAY_LIKE, array_parameters};
-pub(super) use native::typed;
 
 /// The name of an object's number, for rules that put it in the place of a cast.
 pub(super) static REG_NAME: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(native::udf(&names::REG_NAME)));
+
+/// [`ARRAY_LIKE`], for expressions that are made when a statement is planned.
+pub(super) static ARRAY_LIKE_UDF: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(elements::udf()));
 
 /// All of them.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let groups = [session::FUNCTIONS, objects::FUNCTIONS, names::FUNCTIONS, text::FUNCTIONS, json::FUNCTIONS];
     let native = groups.into_iter().flatten().map(native::udf);
-    native.chain([REG_NAME.as_ref().clone(), elements::udf(), expand::udf()]).collect()
+    native.chain([REG_NAME.as_ref().clone(), ARRAY_LIKE_UDF.as_ref().clone(), expand::udf()]).collect()
 }
 
 /// Those about the time, which Hazelcast's users have as well.

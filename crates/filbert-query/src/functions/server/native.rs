@@ -287,7 +287,7 @@ impl ScalarUDFImpl for Wrapped {
 }
 
 /// A value as a scalar of the type that was promised.
-pub(in crate::functions) fn typed(value: &Value<'_>, data_type: &DataType) -> Result<ScalarValue> {
+fn typed(value: &Value<'_>, data_type: &DataType) -> Result<ScalarValue> {
     let scalar = match (value, data_type) {
         // An array without items has no type of its own.
         (Value::Array(items), DataType::List(item)) => {

@@ -12,7 +12,7 @@ use crate::functions::{Kind, Node};
 ///
 /// # Errors
 /// It is no array, or an item is not of the type.
-pub(super) fn convert<'v>(
+pub(crate) fn convert<'v>(
     value: Value<'v>,
     field_type: &FieldType,
     declared: Option<&DeclaredType>,
@@ -28,7 +28,7 @@ pub(super) fn convert<'v>(
                 FieldType::Array(item) if **item == FieldType::Json => documents(text),
                 _ => None,
             };
-            match point.or(documents).or_else(|| items(text)) {
+            match point.or(documents).or_else(|| Some(items(text)?.into_iter().map(value_of_item).collect())) {
                 Some(items) => Value::Array(items),
                 None => return Err(malformed(text)),
             }
@@ -38,12 +38,8 @@ pub(super) fn convert<'v>(
     array.convert(field_type).map_err(|error| conversion(&error))
 }
 
-/// A text as an array of items of one type.
-///
-/// # Errors
-/// As those of [`convert`].
-pub(crate) fn array_of_text<'v>(value: Value<'v>, field_type: &FieldType) -> Result<Value<'v>, SqlError> {
-    convert(value, field_type, None)
+fn value_of_item(item: Option<String>) -> Value<'static> {
+    item.map_or(Value::Null, |text| Value::Text(text.into()))
 }
 
 fn malformed(text: &str) -> SqlError {
@@ -59,7 +55,7 @@ fn documents(text: &str) -> Option<Vec<Value<'static>>> {
 }
 
 /// The items of a literal, as texts and nulls; `None` if it is none.
-fn items(text: &str) -> Option<Vec<Value<'static>>> {
+pub(crate) fn items(text: &str) -> Option<Vec<Option<String>>> {
     let text = text.trim();
     let is_json = text.starts_with('[');
     let inner = match is_json {
@@ -83,7 +79,7 @@ fn items(text: &str) -> Option<Vec<Value<'static>>> {
 }
 
 /// The first item and what follows it.
-fn item(text: &str) -> Option<(Value<'static>, &str)> {
+fn item(text: &str) -> Option<(Option<String>, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find(',').unwrap_or(text.len());
         let (plain, rest) = text.split_at_checked(end)?;
@@ -93,13 +89,13 @@ fn item(text: &str) -> Option<(Value<'static>, &str)> {
             return None;
         }
         let is_null = plain.eq_ignore_ascii_case("null");
-        return Some((if is_null { Value::Null } else { Value::Text(plain.to_owned().into()) }, rest));
+        return Some(((!is_null).then(|| plain.to_owned()), rest));
     };
     let mut unescaped = String::new();
     let mut characters = quoted.char_indices();
     while let Some((at, character)) = characters.next() {
         match character {
-            '"' => return Some((Value::Text(unescaped.into()), quoted.get(at + 1..)?)),
+            '"' => return Some((Some(unescaped), quoted.get(at + 1..)?)),
             '\\' => unescaped.push(match characters.next()?.1 {
                 'n' => '\n',
                 't' => '\t',
