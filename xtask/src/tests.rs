@@ -19,11 +19,18 @@ pub(crate) fn all(steps: &mut Steps) {
     fuzz(steps, FUZZ_SECONDS);
 }
 
-/// Runs the tests of the records, which are all the `unsafe` there is, under Valgrind.
+/// The crates that have `unsafe`, and the module of each that has it.
+const UNSAFE: [(&str, &str); 2] = [("filbert-store", "record::"), ("filbert-grid", "threads::")];
+
+/// Runs the tests of all the `unsafe` there is under Valgrind.
 fn memory_checks(workspace: &Workspace) -> Result<()> {
     tools::install(&[tools::VALGRIND])?;
-    let words = "test --release --locked --package filbert-store --lib --no-run --quiet --message-format=json";
-    let built = shell::output(&mut workspace.cargo(words))?;
+    UNSAFE.iter().try_for_each(|(package, module)| memory_check(workspace, package, module))
+}
+
+fn memory_check(workspace: &Workspace, package: &str, module: &str) -> Result<()> {
+    let words = format!("test --release --locked --package {package} --lib --no-run --quiet --message-format=json");
+    let built = shell::output(&mut workspace.cargo(&words))?;
     let executable = built
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
@@ -31,7 +38,7 @@ fn memory_checks(workspace: &Workspace) -> Result<()> {
         .next_back()
         .context("cargo named no test program")?;
     let options = ["--quiet", "--error-exitcode=1", "--leak-check=full", "--errors-for-leak-kinds=definite"];
-    let filter = [executable.as_str(), "record::", "--test-threads=1"];
+    let filter = [executable.as_str(), module, "--test-threads=1"];
     shell::run_tests(&mut shell::command("valgrind", options.into_iter().chain(filter), &workspace.root))
 }
 

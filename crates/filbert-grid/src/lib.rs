@@ -50,6 +50,7 @@ mod waiters;
 
 pub mod metrics;
 pub mod query;
+pub mod threads;
 
 pub use clients::{ClientConnection, ClientInfo, ClientView, Clients, ConnectionId};
 pub use clock::{Clock, SystemClock};

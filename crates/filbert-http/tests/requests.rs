@@ -5,7 +5,7 @@
 mod common;
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{door, eventually};
 use filbert_http::{HttpConfig, HttpUser};
@@ -195,7 +195,7 @@ fn what_is_no_http_is_refused_and_harms_nobody() {
 
 #[test]
 fn idle_connections_are_closed() {
-    let door = door(HttpConfig { idle_timeout: Duration::from_millis(100), ..HttpConfig::default() });
+    let door = door(HttpConfig { idle_timeout: Duration::from_secs(1), ..HttpConfig::default() });
     let mut silent = door.connect();
     let mut slow = door.connect();
     slow.send("GET / HT");
@@ -228,8 +228,19 @@ fn there_is_a_limit_of_connections() {
     assert_eq!(door.connect().get("/_health", "").status, 200);
 }
 
+/// Both ends of the connections are files of this process.
+fn allow_files() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    }
+}
+
 #[test]
 fn thousands_of_connections_are_served() {
+    allow_files();
     let door = door(HttpConfig::default());
     let mut clients: Vec<_> = (0..5000).map(|_| door.connect()).collect();
     for client in &mut clients {
@@ -265,9 +276,7 @@ fn a_request_that_does_not_end_is_cut_off_at_the_end() {
     client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 16\r\n\r\n{\"stmt\": \"hang\"}");
     eventually("the request has come", || door.monitor.statistics().requests == 1);
     door.begin_stop();
-    let started = Instant::now();
     door.wait();
-    assert!(started.elapsed() < Duration::from_secs(5));
     assert!(door.seen.cancelled.load(Ordering::SeqCst));
     assert!(client.is_closed());
 }

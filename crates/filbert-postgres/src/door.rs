@@ -87,16 +87,23 @@ pub struct PostgresStatistics {
     pub connections: usize,
     /// Sessions that were opened since the door was.
     pub connections_total: u64,
+    /// Bytes of long requests that are not whole yet.
+    pub request_bytes: usize,
 }
 
 /// Looks at a door from outside while it runs.
 #[derive(Clone, Debug)]
-pub struct PostgresMonitor(Arc<Registry>);
+pub struct PostgresMonitor(Arc<Shared>);
 
 impl PostgresMonitor {
     /// The figures now.
     pub fn statistics(&self) -> PostgresStatistics {
-        PostgresStatistics { connections: self.0.open(), connections_total: self.0.total() }
+        let Shared { registry, budget, .. } = &*self.0;
+        PostgresStatistics {
+            connections: registry.open(),
+            connections_total: registry.total(),
+            request_bytes: budget.used(),
+        }
     }
 }
 
@@ -137,7 +144,7 @@ impl PostgresDoor {
 
     /// To look at the door while it runs.
     pub fn monitor(&self) -> PostgresMonitor {
-        PostgresMonitor(self.shared.registry.clone())
+        PostgresMonitor(self.shared.clone())
     }
 
     /// Serves clients until `shutdown` is ready. Then no more connections are accepted, statements that run may end within the close

@@ -186,11 +186,12 @@ fn requests_of_all_clients_have_a_limit() {
     let server = Server::with(|config| config.requests_bytes_max = 3_500_000);
     let mut clients: Vec<Raw> = (0..3).map(|_| Raw::session(&server)).collect();
     let part = [&b"Q"[..], &2_000_000_u32.to_be_bytes(), &[b' '; 1_200_000]].concat();
-    for client in &mut clients {
-        client.bytes(&part);
-        thread::sleep(Duration::from_millis(100));
-    }
     let mut last = clients.pop().unwrap();
+    for (client, held) in clients.iter_mut().zip([part.len(), part.len() * 2]) {
+        client.bytes(&part);
+        eventually("the request is held", || server.monitor.statistics().request_bytes == held);
+    }
+    last.bytes(&part);
     assert_eq!(last.until_ready(), "E53200 -");
     drop(last);
     // The others have their room, and it is given back.
@@ -200,6 +201,7 @@ fn requests_of_all_clients_have_a_limit() {
         client.query("insert 1");
         assert_eq!(client.until_ready(), "C(INSERT 0 1) Z(I)");
     }
+    assert_eq!(server.monitor.statistics().request_bytes, 0);
 }
 
 #[test]
@@ -207,11 +209,12 @@ fn a_client_that_does_not_read_does_not_fill_the_memory() {
     let server = Server::start();
     let mut raw = Raw::session(&server);
     raw.query("select later 100000000");
-    thread::sleep(Duration::from_millis(500));
-    let pages = server.engine.pages();
-    thread::sleep(Duration::from_millis(500));
-    // What the sockets hold is some megabytes.
-    assert_eq!(server.engine.pages(), pages);
+    // What the sockets hold is some megabytes; of the rest no page is made.
+    eventually("no more pages are made", || {
+        let pages = server.engine.pages();
+        thread::sleep(Duration::from_millis(200));
+        pages > 0 && server.engine.pages() == pages
+    });
     drop(raw);
     eventually("the query ends", || server.engine.cursors() == 0);
 }

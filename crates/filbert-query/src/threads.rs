@@ -2,14 +2,10 @@
 
 use std::sync::Arc;
 
-use filbert_grid::GridError;
 use filbert_grid::query::SqlError;
+use filbert_grid::{GridError, threads};
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
-
-/// How much query threads stand back: puts and gets come first where processors are scarce.
-#[cfg(target_os = "linux")]
-const NICENESS: i32 = 10;
 
 /// Threads for queries. They end with the last clone of this.
 #[derive(Clone)]
@@ -38,7 +34,7 @@ impl Threads {
             .thread_name("filbert-query")
             // Plans of deeply nested expressions are walked recursively.
             .thread_stack_size(8 << 20)
-            .on_thread_start(stand_back)
+            .on_thread_start(threads::compute_behind_clients)
             .enable_time()
             .build()
             .map_err(|error| GridError::Internal(format!("threads for queries cannot be started: {error}")))?;
@@ -82,10 +78,4 @@ impl Threads {
     pub(crate) fn spawn_blocking(&self, job: impl FnOnce() + Send + 'static) {
         drop(self.handle.spawn_blocking(job));
     }
-}
-
-fn stand_back() {
-    // A thread that cannot is as good, only less polite.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::nice(NICENESS);
 }

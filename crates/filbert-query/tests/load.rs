@@ -22,7 +22,7 @@ use filbert_query::QueryConfig;
 /// How long queries and changes run beside each other.
 const LOAD: Duration = Duration::from_millis(1_000);
 /// An answer that has not come until then never comes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn mapping(member: &Member, name: &str, options: &str) {
     member.change(&format!(

@@ -1,6 +1,6 @@
 //! The record: one entry's key, value and bookkeeping in one allocation behind a thin pointer.
 //!
-//! This is the only file of the project that uses `unsafe`. Layout, from the start of the allocation (alignment 4,
+//! All of the crate's `unsafe` is here. Layout, from the start of the allocation (alignment 4,
 //! numbers in the machine's own byte order, as records never leave the process):
 //!
 //! | offset | bytes | what |

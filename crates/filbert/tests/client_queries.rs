@@ -18,7 +18,7 @@ use filbert_client::{
 };
 
 /// Far beyond what any event takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn connected() -> (Option<Filbert>, Client) {
     let (member, address) = match std::env::var("FILBERT_TEST_MEMBER") {

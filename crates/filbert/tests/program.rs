@@ -277,6 +277,20 @@ fn a_member_comes_up_at_once_on_the_port_it_had() {
     assert_eq!(again.address.to_string(), address);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn connections_are_not_bound_by_the_files_that_a_shell_allows() {
+    let directory = Directory::new();
+    let mut command = Command::new("sh");
+    let line = "ulimit -S -n 200 && exec \"$0\" --listen 127.0.0.1:0";
+    command.args(["-c", line, BINARY]).current_dir(&directory.0);
+    let program = Program::start(command);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", program.child.id())).unwrap();
+    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    let numbers: Vec<&str> = files.split_whitespace().take(2).collect();
+    assert_eq!(numbers[0], numbers[1], "the soft limit and the hard one");
+}
+
 #[test]
 fn the_committed_reference_of_settings_is_up_to_date() {
     let output = Directory::new().run(&["settings", "--markdown"]);

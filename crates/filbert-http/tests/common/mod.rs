@@ -17,6 +17,9 @@ use tokio::task::JoinHandle;
 
 use engine::{Seen, TestEngine};
 
+/// What has not come true until then never does.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A door that runs until it is dropped.
 pub struct Running {
     pub address: SocketAddr,
@@ -47,7 +50,7 @@ pub fn door(config: HttpConfig) -> Running {
 impl Running {
     pub fn connect(&self) -> Client {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Client { stream, buffer: Vec::new() }
     }
 
@@ -64,7 +67,7 @@ impl Running {
     /// Waits until the door has stopped.
     pub fn wait(&mut self) {
         let task = self.task.take().unwrap();
-        self.runtime.block_on(async { tokio::time::timeout(Duration::from_secs(20), task).await.unwrap().unwrap() });
+        self.runtime.block_on(async { tokio::time::timeout(PATIENCE, task).await.unwrap().unwrap() });
     }
 }
 
@@ -72,7 +75,7 @@ impl Running {
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < Duration::from_secs(20), "{what} did not come true");
+        assert!(started.elapsed() < PATIENCE, "{what} did not come true");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

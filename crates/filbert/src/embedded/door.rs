@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
-use filbert_grid::Grid;
+use filbert_grid::{Grid, threads};
 use filbert_hazelcast::{Door, DoorConfig};
 use filbert_http::{HttpConfig, HttpDoor};
 use filbert_postgres::{PostgresConfig, PostgresDoor};
@@ -161,5 +161,5 @@ fn runtime(threads: Option<usize>) -> io::Result<tokio::runtime::Runtime> {
     if let Some(threads) = threads {
         builder.worker_threads(threads.max(1));
     }
-    builder.thread_name("filbert-net").enable_all().build()
+    builder.thread_name("filbert-net").on_thread_start(threads::answer_clients).enable_all().build()
 }

@@ -6,6 +6,7 @@
 
 mod args;
 mod failure;
+mod files;
 mod memory;
 mod serve;
 mod settings;
@@ -46,6 +47,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         return write_out(&settings::report(&loaded));
     }
     settings::log_notices(&loaded);
+    files::allow_as_many_as_possible();
     serve::serve(loaded)
 }
 

@@ -79,7 +79,7 @@ impl Run {
         for side in sides.iter() {
             fill(&side.server, Workload::load(LOAD_MAP, LOAD_KEYS, shape))?;
         }
-        for round in 1..=self.size.rounds {
+        for round in 1..=self.size.beside_rounds {
             for operation in [Operation::Get, Operation::Put] {
                 for side in sides.iter_mut() {
                     let name = side.name();

@@ -65,6 +65,7 @@ impl<'t> Scan<'t> {
         let start = self.at;
         let bytes = self.text.as_bytes();
         loop {
+            self.at += plain_length(bytes.get(self.at..).unwrap_or_default());
             match bytes.get(self.at) {
                 Some(b'"') => break,
                 Some(b'\\') => {
@@ -89,6 +90,14 @@ impl<'t> Scan<'t> {
         let quoted = self.text.get(start..self.at).unwrap_or_default();
         self.at += 1;
         Ok(quoted)
+    }
+
+    /// Passes the name of a member, up to where its value starts.
+    fn name(&mut self) -> Checked<&'t str> {
+        let name = self.quoted()?;
+        self.expect(b':', "a colon")?;
+        self.peek();
+        Ok(name)
     }
 
     fn digits(&mut self) -> Checked<()> {
@@ -132,10 +141,17 @@ impl<'t> Scan<'t> {
 
     /// Passes a value.
     fn value(&mut self) -> Checked<Node<'t>> {
+        self.value_with(|_, _| {})
+    }
+
+    /// Passes a value; if it is an object, `member` hears of its members, with their names as they are written.
+    fn value_with(&mut self, mut member: impl FnMut(&'t str, Node<'t>)) -> Checked<Node<'t>> {
         self.peek();
         let start = self.at;
         // The brackets that are open.
         let mut open = SmallVec::<[u8; 32]>::new();
+        // The member of the outermost object that is being passed: its name, and where its value starts.
+        let (mut name, mut value_start) = ("", start);
         loop {
             match self.peek() {
                 Some(bracket @ (b'{' | b'[')) => {
@@ -149,8 +165,10 @@ impl<'t> Scan<'t> {
                     } else {
                         open.push(close);
                         if close == b'}' {
-                            self.quoted()?;
-                            self.expect(b':', "a colon")?;
+                            let passed = self.name()?;
+                            if open.len() == 1 {
+                                (name, value_start) = (passed, self.at);
+                            }
                         }
                         continue;
                     }
@@ -167,12 +185,18 @@ impl<'t> Scan<'t> {
                 let Some(close) = open.last().copied() else {
                     return Ok(Node { text: self.text.get(start..self.at).unwrap_or_default() });
                 };
+                let is_member = open.len() == 1 && close == b'}';
+                if is_member {
+                    member(name, Node { text: self.text.get(value_start..self.at).unwrap_or_default() });
+                }
                 match self.peek() {
                     Some(b',') => {
                         self.at += 1;
                         if close == b'}' {
-                            self.quoted()?;
-                            self.expect(b':', "a colon")?;
+                            let passed = self.name()?;
+                            if is_member {
+                                (name, value_start) = (passed, self.at);
+                            }
                         }
                         break;
                     }
@@ -187,11 +211,47 @@ impl<'t> Scan<'t> {
     }
 }
 
+/// How many bytes of a text in quotes come before one that says something: a quote, a backslash, a control character.
+///
+/// Eight at a time, as most of a document is texts: in a word, the lowest marked byte is the first that was looked for
+/// (those above it may be marked by a borrow).
+fn plain_length(bytes: &[u8]) -> usize {
+    const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    let below = |word: u64, limit: u8| word.wrapping_sub(LOW * u64::from(limit)) & !word;
+    let is = |word: u64, byte: u8| below(word ^ (LOW * u64::from(byte)), 1);
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let marked = (is(word, b'"') | is(word, b'\\') | below(word, 0x20)) & HIGH;
+        if marked != 0 {
+            return at * 8 + marked.trailing_zeros() as usize / 8;
+        }
+    }
+    let is_plain = |byte: &u8| !matches!(byte, b'"' | b'\\' | 0..0x20);
+    words.len() * 8 + rest.iter().position(|byte| !is_plain(byte)).unwrap_or(rest.len())
+}
+
 impl<'t> Node<'t> {
     /// A document that is one value and nothing else.
     pub(crate) fn parse(text: &'t str) -> Checked<Node<'t>> {
+        Node::parse_with(text, |_, _| {})
+    }
+
+    /// As [`Node::parse`], with the value of a member, if it is an object that has it: found while it is checked.
+    pub(super) fn parse_with_member(text: &'t str, name: &str) -> Checked<(Node<'t>, Option<Node<'t>>)> {
+        let mut found = None;
+        let node = Node::parse_with(text, |written, value| {
+            if found.is_none() && is_name(written, name) {
+                found = Some(value);
+            }
+        })?;
+        Ok((node, found))
+    }
+
+    fn parse_with(text: &'t str, member: impl FnMut(&'t str, Node<'t>)) -> Checked<Node<'t>> {
         let mut scan = Scan { text, at: 0 };
-        let node = scan.value()?;
+        let node = scan.value_with(member)?;
         if scan.peek().is_some() {
             return scan.broken("the end of the document");
         }
@@ -241,7 +301,7 @@ impl<'t> Node<'t> {
 
     /// The value of a member; the first, if there are several of the name.
     pub(crate) fn member(self, name: &str) -> Option<Node<'t>> {
-        self.children().find(|(key, _)| key.is_some_and(|key| unescaped(key) == name)).map(|(_, value)| value)
+        self.children().find(|(key, _)| key.is_some_and(|key| is_name(key, name))).map(|(_, value)| value)
     }
 
     /// Its members or items; members with their names as they are written.
@@ -274,6 +334,14 @@ impl<'t> Node<'t> {
             Kind::Text => unescaped(self.text.get(1..self.text.len().saturating_sub(1)).unwrap_or_default()),
             _ => Cow::Borrowed(self.text),
         }
+    }
+}
+
+/// Whether a name as it is written is this one: escapes only make it longer.
+fn is_name(written: &str, name: &str) -> bool {
+    match written.len() == name.len() {
+        true => written == name && !written.contains('\\'),
+        false => written.len() > name.len() && written.contains('\\') && unescaped(written) == name,
     }
 }
 
@@ -341,4 +409,45 @@ pub(crate) fn push_text(text: &str, out: &mut String) {
         }
     }
     out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails where it is wrong")]
+
+    use super::*;
+
+    #[test]
+    fn texts_end_where_their_bytes_say_so_at_any_place() {
+        for length in 0..40 {
+            for special in ["\"", "\\", "\u{1f}", "\0"] {
+                let text = format!("{}{special}é\u{7f}\" \\", "aé\u{80}~ !".chars().cycle().take(length).collect::<String>());
+                let expected = text.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)).unwrap();
+                assert_eq!(plain_length(text.as_bytes()), expected, "{text:?}");
+            }
+            assert_eq!(plain_length("é".repeat(length).as_bytes()), length * 2);
+        }
+    }
+
+    #[test]
+    fn a_member_is_found_while_the_document_is_checked() {
+        let document = r#" { "a" : {"b": 1, "a": 2}, "b" :[{"c": 3}, 4] , "c":"x", "\u0064": null, "a": 5, "e\\": 6 } "#;
+        for (name, expected) in [
+            ("a", Some(r#"{"b": 1, "a": 2}"#)),
+            ("b", Some(r#"[{"c": 3}, 4]"#)),
+            ("c", Some("\"x\"")),
+            ("d", Some("null")),
+            ("e\\", Some("6")),
+            ("e\\\\", None),
+            ("f", None),
+        ] {
+            let (node, found) = Node::parse_with_member(document, name).unwrap();
+            assert_eq!(found.map(Node::text), expected, "{name}");
+            assert_eq!(found, node.member(name), "both ways find the same");
+        }
+        for scalar in ["1", "[{\"a\": 1}]", "{}", "\"a\""] {
+            assert_eq!(Node::parse_with_member(scalar, "a").unwrap().1, None, "{scalar}");
+        }
+        assert!(Node::parse_with_member(r#"{"a": 1, "b" 2}"#, "a").is_err(), "what follows is checked too");
+    }
 }

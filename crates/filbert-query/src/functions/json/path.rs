@@ -335,14 +335,23 @@ impl JsonPath {
         Ok(JsonPath { steps, strict })
     }
 
-    /// What the path finds in a document, where one value is wanted.
+    /// The member of the document's object with which the path starts, if it may be passed by where it is not there.
+    pub(super) fn first_member(&self) -> Option<&str> {
+        match self.steps.first() {
+            Some(Step::Member(name)) if !self.strict => Some(name),
+            _ => None,
+        }
+    }
+
+    /// What the path finds in a document, where one value is wanted; `first` is what its first member is, if that
+    /// is known.
     ///
     /// # Errors
     /// As those of [`JsonPath::find`].
-    pub(super) fn find_one<'t>(&self, document: Node<'t>) -> Result<Found<'t>, String> {
+    pub(super) fn find_one<'t>(&self, document: Node<'t>, first: Option<Node<'t>>) -> Result<Found<'t>, String> {
         // Most paths name members of objects within each other: then there are no lists of what was found.
-        let mut node = document;
-        for step in &self.steps {
+        let mut node = first.unwrap_or(document);
+        for step in self.steps.iter().skip(usize::from(first.is_some())) {
             match step {
                 Step::Member(name) if !self.strict && node.kind() == Kind::Object => match node.member(name) {
                     Some(value) => node = value,
