@@ -176,7 +176,8 @@ mod tests {
 
     #[test]
     fn rusts_tests_are_told_by_their_sections() {
-        let run = ["test a ... FAILED", "failures:", "---- a stdout ----", "left: 1", "test result: FAILED", "running 7"];
+        let run =
+            ["test a ... FAILED", "failures:", "---- a stdout ----", "left: 1", "test result: FAILED", "running 7"];
         assert_eq!(told(&run), "failures:\n---- a stdout ----\nleft: 1");
     }
 

@@ -206,7 +206,11 @@ impl Client {
     }
 
     pub fn write(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).unwrap();
+        match self.stream.write_all(bytes) {
+            // A door that has closed already says why in what it sent, if it says anything.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
+            written => written.unwrap(),
+        }
     }
 
     /// The bytes of a request with a correlation id of its own.
@@ -244,6 +248,7 @@ impl Client {
                 Ok(0) => return None,
                 Ok(bytes) => self.received.extend_from_slice(&chunk[..bytes]),
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => panic!("{error}"),
             }
         }

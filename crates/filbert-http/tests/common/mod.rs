@@ -4,7 +4,7 @@
 
 pub mod engine;
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -112,7 +112,15 @@ impl Answer {
 
 impl Client {
     pub fn send(&mut self, text: &str) {
-        self.stream.write_all(text.as_bytes()).unwrap();
+        self.send_bytes(text.as_bytes());
+    }
+
+    fn send_bytes(&mut self, bytes: &[u8]) {
+        match self.stream.write_all(bytes) {
+            // A door that has answered already may have closed.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
+            written => written.unwrap(),
+        }
     }
 
     pub fn get(&mut self, path: &str, headers: &str) -> Answer {
@@ -128,7 +136,7 @@ impl Client {
     /// Posts a body that is no text.
     pub fn post_bytes(&mut self, headers: &str, body: &[u8]) -> Answer {
         self.send(&format!("POST /_sql HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {}\r\n\r\n", body.len()));
-        self.stream.write_all(body).unwrap();
+        self.send_bytes(body);
         self.answer()
     }
 
@@ -136,6 +144,7 @@ impl Client {
     fn more(&mut self) -> bool {
         let mut bytes = [0; 65536];
         match self.stream.read(&mut bytes) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => self.more(),
             Ok(0) | Err(_) => false,
             Ok(count) => {
                 self.buffer.extend_from_slice(&bytes[..count]);

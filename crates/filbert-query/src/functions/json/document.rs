@@ -421,7 +421,8 @@ mod tests {
     fn texts_end_where_their_bytes_say_so_at_any_place() {
         for length in 0..40 {
             for special in ["\"", "\\", "\u{1f}", "\0"] {
-                let text = format!("{}{special}é\u{7f}\" \\", "aé\u{80}~ !".chars().cycle().take(length).collect::<String>());
+                let text =
+                    format!("{}{special}é\u{7f}\" \\", "aé\u{80}~ !".chars().cycle().take(length).collect::<String>());
                 let expected = text.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)).unwrap();
                 assert_eq!(plain_length(text.as_bytes()), expected, "{text:?}");
             }
@@ -431,7 +432,8 @@ mod tests {
 
     #[test]
     fn a_member_is_found_while_the_document_is_checked() {
-        let document = r#" { "a" : {"b": 1, "a": 2}, "b" :[{"c": 3}, 4] , "c":"x", "\u0064": null, "a": 5, "e\\": 6 } "#;
+        let document =
+            r#" { "a" : {"b": 1, "a": 2}, "b" :[{"c": 3}, 4] , "c":"x", "\u0064": null, "a": 5, "e\\": 6 } "#;
         for (name, expected) in [
             ("a", Some(r#"{"b": 1, "a": 2}"#)),
             ("b", Some(r#"[{"c": 3}, 4]"#)),
