@@ -33,7 +33,15 @@ impl Workspace {
 
     /// Cargo at the workspace's root, with these words, separated by blanks.
     pub(crate) fn cargo(&self, words: &str) -> Command {
-        command(cargo_program(), words.split_whitespace(), &self.root)
+        let mut cargo = command(cargo_program(), words.split_whitespace(), &self.root);
+        // What cargo told this program of itself. Some build scripts look at such variables, and would run anew, with all
+        // that is built on them, whenever cargo is run from here after it was run by hand.
+        for (name, _) in env::vars_os() {
+            if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+                cargo.env_remove(name);
+            }
+        }
+        cargo
     }
 }
 
