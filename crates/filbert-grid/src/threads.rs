@@ -10,9 +10,10 @@
 /// Long enough for some calls, in nanoseconds; the least that Linux takes.
 #[cfg(target_os = "linux")]
 const ANSWERING_SLICE_NS: u64 = 100_000;
-/// Nobody waits for a single step of a computation; the most that Linux takes, in nanoseconds.
+/// Longer than the slice of any thread that asks for none (at most some 3 ms), so that those come first too, and no longer:
+/// another query thread may wait for it that holds a partition's lock. In nanoseconds.
 #[cfg(target_os = "linux")]
-const COMPUTING_SLICE_NS: u64 = 100_000_000;
+const COMPUTING_SLICE_NS: u64 = 5_000_000;
 /// How much a thread that computes stands back where processors are scarce.
 #[cfg(target_os = "linux")]
 const COMPUTING_NICENESS: i32 = 10;
@@ -23,7 +24,7 @@ pub fn answer_clients() {
     linux::ask_for_slice(ANSWERING_SLICE_NS);
 }
 
-/// The calling thread computes: it comes after all that answer clients, and runs long once it does.
+/// The calling thread computes: it comes after all that wake to answer clients.
 pub fn compute_behind_clients() {
     #[cfg(target_os = "linux")]
     {
