@@ -59,6 +59,7 @@ const LAYERS: &[Layer] = &[
             "filbert-grid",
             "filbert-hazelcast",
             "filbert-http",
+            "filbert-listen",
             "filbert-postgres",
             "filbert-query",
             "filbert-store",

@@ -38,7 +38,7 @@ pub fn compute_behind_clients() {
 mod linux {
     use std::mem::size_of;
 
-    use libc::{SCHED_BATCH, SCHED_OTHER, SYS_sched_getattr, SYS_sched_setattr, c_long, sched_attr, syscall};
+    use libc::{SCHED_BATCH, SCHED_OTHER, SYS_sched_getattr, SYS_sched_setattr, c_int, c_long, sched_attr, syscall};
 
     /// In the place of a thread's number: the one that calls.
     const THIS_THREAD: c_long = 0;
@@ -65,9 +65,7 @@ mod linux {
     /// Asks for a slice and leaves everything else as it is; a thread that was given a real-time policy keeps that.
     pub(super) fn ask_for_slice(nanoseconds: u64) {
         let Some(mut attributes) = attributes() else { return };
-        if ![SCHED_OTHER, SCHED_BATCH].iter().any(|policy| i64::from(*policy) == i64::from(attributes.sched_policy)) {
-            return;
-        }
+        let Ok(SCHED_OTHER | SCHED_BATCH) = c_int::try_from(attributes.sched_policy) else { return };
         attributes.sched_runtime = nanoseconds;
         // SAFETY: the kernel reads as much as the struct's own `size` says, which it filled in for the call above.
         let _refused = unsafe { syscall(SYS_sched_setattr, THIS_THREAD, &raw const attributes, NO_FLAGS) };

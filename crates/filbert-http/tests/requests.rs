@@ -228,19 +228,10 @@ fn there_is_a_limit_of_connections() {
     assert_eq!(door.connect().get("/_health", "").status, 200);
 }
 
-/// Both ends of the connections are files of this process.
-fn allow_files() {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-        let maximum = getrlimit(Resource::Nofile).maximum;
-        setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
-    }
-}
-
 #[test]
 fn thousands_of_connections_are_served() {
-    allow_files();
+    // Both ends of the connections are files of this process.
+    filbert_listen::allow_as_many_files_as_possible().unwrap();
     let door = door(HttpConfig::default());
     let mut clients: Vec<_> = (0..5000).map(|_| door.connect()).collect();
     for client in &mut clients {

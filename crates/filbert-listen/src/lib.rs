@@ -2,10 +2,14 @@
 //!
 //! What a connection says, how many there may be and how they end is each door's own.
 
+mod files;
+
 use std::{io, net::SocketAddr, time::Duration};
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tracing::{debug, info, warn};
+
+pub use files::allow_as_many_files_as_possible;
 
 /// Connections that the system may keep for us until they are accepted: a whole pool of clients that reconnects at once
 /// after a restart.

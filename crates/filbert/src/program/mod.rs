@@ -6,7 +6,6 @@
 
 mod args;
 mod failure;
-mod files;
 mod memory;
 mod serve;
 mod settings;
@@ -47,7 +46,9 @@ fn run(args: &Args) -> Result<(), Failure> {
         return write_out(&settings::report(&loaded));
     }
     settings::log_notices(&loaded);
-    files::allow_as_many_as_possible();
+    if let Err(error) = filbert_listen::allow_as_many_files_as_possible() {
+        tracing::warn!("no more files may be opened than at the start, and each connection is one: {error}");
+    }
     serve::serve(loaded)
 }
 

@@ -141,14 +141,11 @@ fn find<'t>(text: &'t str, path: &JsonPath) -> Result<Vec<Node<'t>>, String> {
 
 /// What a path that is to find one value finds in a document; `Err` = for the clause `ON ERROR`.
 fn find_one<'t>(text: &'t str, path: &JsonPath) -> Result<Found<'t>, String> {
-    let (document, first) = match path.first_member() {
-        Some(name) => Node::parse_with_member(text, name).map_err(|error| broken(&error))?,
-        None => (Node::parse(text).map_err(|error| broken(&error))?, None),
+    let Some(name) = path.first_member() else {
+        return path.find_one(Node::parse(text).map_err(|error| broken(&error))?);
     };
-    if first.is_none() && path.first_member().is_some() && document.kind() == Kind::Object {
-        return Ok(Found::Nothing);
-    }
-    path.find_one(document, first)
+    let (document, first) = Node::parse_with_member(text, name).map_err(|error| broken(&error))?;
+    path.find_one_after(document, first)
 }
 
 fn json_value(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -343,15 +343,27 @@ impl JsonPath {
         }
     }
 
-    /// What the path finds in a document, where one value is wanted; `first` is what its first member is, if that
-    /// is known.
+    /// What the path finds in a document, where one value is wanted.
     ///
     /// # Errors
     /// As those of [`JsonPath::find`].
-    pub(super) fn find_one<'t>(&self, document: Node<'t>, first: Option<Node<'t>>) -> Result<Found<'t>, String> {
+    pub(super) fn find_one<'t>(&self, document: Node<'t>) -> Result<Found<'t>, String> {
+        self.find_one_from(document, document, &self.steps)
+    }
+
+    /// As [`JsonPath::find_one`], where it is known what [`JsonPath::first_member`] is in the document.
+    pub(super) fn find_one_after<'t>(&self, document: Node<'t>, first: Option<Node<'t>>) -> Result<Found<'t>, String> {
+        match (first, self.steps.split_first()) {
+            (Some(first), Some((_, steps))) => self.find_one_from(document, first, steps),
+            (None, _) if document.kind() == Kind::Object => Ok(Found::Nothing),
+            _ => self.find_one(document),
+        }
+    }
+
+    /// Goes on at a node of the document, with the steps that are left.
+    fn find_one_from<'t>(&self, document: Node<'t>, mut node: Node<'t>, steps: &[Step]) -> Result<Found<'t>, String> {
         // Most paths name members of objects within each other: then there are no lists of what was found.
-        let mut node = first.unwrap_or(document);
-        for step in self.steps.iter().skip(usize::from(first.is_some())) {
+        for step in steps {
             match step {
                 Step::Member(name) if !self.strict && node.kind() == Kind::Object => match node.member(name) {
                     Some(value) => node = value,
