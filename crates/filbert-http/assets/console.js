@@ -102,8 +102,10 @@ function colours(isAsked) {
 function shortcut(event) {
   const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]");
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.getElementById("dialog").open) return;
-  if (Date.now() - awaitsView < 1500 && KEYS[event.key]) location.hash = KEYS[event.key];
-  else if (event.key === "?") help();
+  if (Date.now() - awaitsView < 1500 && KEYS[event.key]) {
+    location.hash = KEYS[event.key];
+    show(); // Before the browser tells of the new address, so that the next key already meets the new view.
+  } else if (event.key === "?") help();
   else if (event.key === "t") colours(true);
   else if (event.key === "/") {
     const field = main.querySelector("input[type=search], textarea");
