@@ -63,6 +63,19 @@ fn parse_status_bytes(status: &str, name: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
+/// How long in all the host has let other guests have this machine's processors, since it started. Latencies that were
+/// measured while this grew much tell more of the host than of a program. `None` where the kernel does not tell.
+pub fn stolen() -> Option<Duration> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let ticks = parse_stolen_ticks(&stat)?;
+    Some(Duration::from_secs(1) / ticks_per_second() * u32::try_from(ticks).ok()?)
+}
+
+/// The ticks of `/proc/stat` that went to other guests, of all processors.
+fn parse_stolen_ticks(stat: &str) -> Option<u64> {
+    stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().nth(7)?.parse().ok()
+}
+
 /// The kernel's ticks per second. Asked of `getconf`, since the value is not to be had without a system call through
 /// the C library; 100 on every common architecture.
 fn ticks_per_second() -> u32 {
@@ -112,6 +125,13 @@ impl UsagePerOperation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_host_takes_is_found() {
+        let stat = "cpu  5052059 1046201 324063 1595389 19940 0 26786 78362 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+        assert_eq!(parse_stolen_ticks(stat), Some(78_362));
+        assert_eq!(parse_stolen_ticks("intr 1 2 3"), None);
+    }
 
     #[test]
     fn cpu_ticks_are_found_behind_a_name_with_spaces_and_parentheses() {

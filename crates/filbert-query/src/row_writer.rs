@@ -14,7 +14,7 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{Blob, FieldType, Value};
 use filbert_grid::query::{ColumnMeta, Dialect, RowWriter, SqlError, SqlErrorCode, WriteMode};
-use filbert_grid::{Caller, Change, ErrorKind, Map, Millis};
+use filbert_grid::{Caller, Change, ErrorKind, Map, Millis, threads};
 
 use crate::asker::Asker;
 use crate::catalog::MappingColumn;
@@ -201,7 +201,8 @@ impl RowWriter for Writer {
 
     fn write(&mut self, values: &[Value<'_>], on_row: &mut dyn FnMut(Result<u64, SqlError>)) {
         let mut row = Vec::with_capacity(self.given.len());
-        for given in values.chunks(self.columns.len().max(1)) {
+        for (number, given) in values.chunks(self.columns.len().max(1)).enumerate() {
+            threads::give_way_at(number);
             row.clear();
             let outcome = self.fill(given, &mut row).and_then(|()| match self.mode {
                 WriteMode::All => self.keep(&row, given),

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use filbert_data::criteria::Predicate;
 use filbert_data::{Blob, FieldPath, FieldType, Kinds, ToBlob, Value};
-use filbert_grid::{GridError, IndexId, IndexKind, Map, PartitionId, Probe};
+use filbert_grid::{GridError, IndexId, IndexKind, Map, PartitionId, Probe, threads};
 
 /// Takes the key and the value of an entry.
 pub(crate) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<(), GridError> + 'v;
@@ -55,6 +55,7 @@ impl Candidates {
             while let Some((key, value)) = buffer.get(index) {
                 visit(key, value)?;
                 index += 1;
+                threads::give_way_at(index);
             }
             buffer.clear();
             Ok(())

@@ -7,6 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use filbert_data::{FieldPath, FieldReader, FieldType, Formats, Side, Value};
 use filbert_grid::query::SqlError;
+use filbert_grid::threads;
 
 use crate::error::{carried, data_error};
 use crate::scan::builder::{ColumnBuilder, batch};
@@ -143,6 +144,7 @@ impl RowReader {
             }
         }
         *rows += 1;
+        threads::give_way_at(*rows);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use arrow_schema::SchemaRef;
 use datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
-use filbert_grid::PartitionId;
+use filbert_grid::{PartitionId, threads};
 
 use crate::scan::access::Access;
 use crate::scan::chunks::ColumnScan;
@@ -131,6 +131,7 @@ impl Scanner {
                 continue;
             }
             let Some(partition) = self.partitions.next() else { break };
+            threads::give_way();
             self.counts.partitions += 1;
             if !columns.begin(PartitionId(partition)) {
                 self.spec.table.map().scan_rows(PartitionId(partition), &mut |key, value| self.buffer.push(key, value));

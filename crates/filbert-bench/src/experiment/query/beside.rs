@@ -8,7 +8,7 @@ use crate::error::{BenchError, Result};
 use crate::experiment::fill;
 use crate::experiment::report::{Must, Sample};
 use crate::load::{Limit, Load, Pace, Workload};
-use crate::process::Usage;
+use crate::process::{Usage, stolen};
 use crate::requests::ValueShape;
 use crate::server::Server;
 
@@ -30,6 +30,13 @@ const LOAD_CHARACTERS: usize = 100;
 const LOAD_RATE: f64 = 2_000.0;
 const LOAD_CONNECTIONS: usize = 4;
 const LOAD_DEPTH: usize = 256;
+
+/// Some seconds of gets or puts.
+struct Window {
+    sample: Sample,
+    /// How much of the processors' time the host gave to others meanwhile.
+    stolen: Option<Duration>,
+}
 
 impl Run {
     /// Reads every row of a small and of a large map through SQL, with the server's memory looked at meanwhile. An
@@ -85,13 +92,13 @@ impl Run {
                     let name = side.name();
                     self.bar.set_message(format!("round {round}: {} beside scans, {name}", operation.name()));
                     let quiet = self.load(&side.server, operation, round, "quiet", &name)?;
-                    self.report.samples.push(quiet);
+                    self.keep(quiet);
                     let scan = self.beside_scans(format, Table::Scan, operation, round, side, &name)?;
-                    self.report.samples.extend(scan);
+                    scan.into_iter().for_each(|window| self.keep(window));
                     if name == FILBERT {
                         let scan = self.beside_scans(format, Table::Columns, operation, round, side, COLUMNS)?;
                         // Under the server's own name, so that it is compared with the same quiet figure.
-                        self.report.samples.extend(scan);
+                        scan.into_iter().for_each(|window| self.keep(window));
                     }
                 }
             }
@@ -100,7 +107,22 @@ impl Run {
         Ok(())
     }
 
-    fn load(&self, server: &Server, operation: Operation, round: u32, state: &str, target: &str) -> Result<Sample> {
+    /// Reports a window, and how much the host has disturbed it.
+    fn keep(&mut self, window: Window) {
+        let Window { sample, stolen } = window;
+        if let Some(stolen) = stolen {
+            self.report.notes.push(format!(
+                "round {}, {}, {}: the host took {} ms of the processors' time",
+                sample.round,
+                sample.case,
+                sample.target,
+                stolen.as_millis()
+            ));
+        }
+        self.report.samples.push(sample);
+    }
+
+    fn load(&self, server: &Server, operation: Operation, round: u32, state: &str, target: &str) -> Result<Window> {
         let workload = Workload {
             connections: LOAD_CONNECTIONS,
             depth: LOAD_DEPTH,
@@ -111,10 +133,12 @@ impl Run {
         };
         let mut load = Load::connect(server.target(), workload)?;
         let warm = load.run(0, Limit::Time(Duration::from_secs_f64(self.size.fixed / 3.0)))?;
+        let stolen_before = stolen();
         let report = load.run(warm.operations, Limit::Time(Duration::from_secs_f64(self.size.fixed * 2.0)))?;
+        let stolen = stolen().zip(stolen_before).map(|(after, before)| after.saturating_sub(before));
         let mut sample = Sample::of("native", &format!("{}, {state}", operation.name()), round, &report);
         sample.target = target.to_owned();
-        Ok(sample)
+        Ok(Window { sample, stolen })
     }
 
     /// The load while the Java client sums a table over and over; `None` when it cannot.
@@ -126,18 +150,18 @@ impl Run {
         round: u32,
         side: &mut Side,
         target: &str,
-    ) -> Result<Option<Sample>> {
+    ) -> Result<Option<Window>> {
         let state = if table == Table::Columns { "beside scans of columns" } else { "beside scans of rows" };
         // Somewhat longer than the load with its warm-up.
         let seconds = self.size.fixed * 2.8;
         let (map, entries) = (table.map(format), self.size.entries(table));
         let command = format!("closed sql-sum {map} {entries} 1 10000000 {seconds}");
         let (server, driver) = (&side.server, &mut side.driver);
-        let (sample, scans) = std::thread::scope(|scope| {
+        let (window, scans) = std::thread::scope(|scope| {
             let scans = scope.spawn(move || driver.command(&command));
             std::thread::sleep(Duration::from_secs_f64(self.size.fixed / 5.0));
-            let sample = self.load(server, operation, round, state, if target == COLUMNS { FILBERT } else { target });
-            (sample, scans.join())
+            let window = self.load(server, operation, round, state, if target == COLUMNS { FILBERT } else { target });
+            (window, scans.join())
         });
         let ended = || BenchError::Setting("the thread that runs scans ended early".to_owned());
         match scans.map_err(|_| ended())? {
@@ -150,7 +174,7 @@ impl Run {
                         latency.p50_us / 1e3
                     ));
                 }
-                Ok(Some(sample?))
+                Ok(Some(window?))
             }
             Err(BenchError::Command { .. }) => Ok(None),
             Err(error) => Err(error),
