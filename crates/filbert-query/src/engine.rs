@@ -10,14 +10,13 @@ use chrono::Utc;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_stream};
-use datafusion::sql::sqlparser::ast::Query;
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{
-    ColumnMeta, CopyFormat, DescribeReply, Dialect, EngineFigures, EntryFilter, EntryProjection, ExpectedResult,
-    MapQuery, PreparedQuery, QueryEngine, RowWriterReply, Running, Session, SqlError, SqlErrorCode, Statement,
-    StatementReply, StatementResult, WriteMode,
+    ColumnMeta, DescribeReply, EngineFigures, EntryFilter, EntryProjection, ExpectedResult, MapQuery, PreparedQuery,
+    QueryEngine, RowWriterReply, Running, Session, SqlError, SqlErrorCode, Statement, StatementReply, StatementResult,
+    WriteMode,
 };
-use filbert_grid::{Grid, GridError, Map, layout_changes};
+use filbert_grid::{Grid, GridError, Map};
 
 use crate::asker::{Asker, dialect_of, plan_key};
 use crate::catalog::Catalog;
@@ -26,22 +25,23 @@ use crate::copy;
 use crate::cursor::{Limits, ReadyRows, RunningRows, ended_early};
 use crate::ddl;
 use crate::describe;
-use crate::dialect::{self, Copy, FileFormat, Parsed, ParsedStatement, Place, SessionCommand};
+use crate::dialect::{Parsed, ParsedStatement, SessionCommand};
 use crate::dml::{Changed, Dml};
 use crate::error::{of_datafusion, parsing_error};
 use crate::explain;
 use crate::jobs::{JobGuard, Jobs};
 use crate::paths::{self, Path};
 use crate::plan::fairness::fair;
-use crate::plan::planner::{PlannedQuery, bind, check_count, columns_after, plan_query, with_parameters};
+use crate::plan::planner::{PlannedQuery, bind, with_parameters};
 use crate::plan::session::Sessions;
-use crate::plan_cache::{PlanCache, PlanCacheStatistics};
+use crate::plan_cache::PlanCacheStatistics;
+use crate::plans::{Plan, Plans};
 use crate::predicates;
 use crate::row_writer;
 use crate::session;
-use crate::short::{ShortDml, ShortQuery};
 use crate::surroundings::Server;
 use crate::tables::Tables;
+use crate::template::Template;
 use crate::threads::Threads;
 use crate::words::said;
 
@@ -56,59 +56,13 @@ pub struct QueryStatistics {
     pub mappings: usize,
 }
 
-/// A statement that is understood and planned as far as it can be without its parameters.
-#[allow(clippy::large_enum_variant, reason = "each is kept once, behind an Arc")]
-pub(crate) enum Plan {
-    Query {
-        planned: PlannedQuery,
-        /// The optimized plan, of queries without parameters.
-        optimized: Option<LogicalPlan>,
-        short: Option<ShortQuery>,
-        /// How its rows go to the client, if it is a `COPY`.
-        copy: Option<CopyFormat>,
-    },
-    Change {
-        statement: ParsedStatement,
-        short: Option<ShortDml>,
-    },
-    /// What concerns the session.
-    Session {
-        command: SessionCommand,
-        parameters: usize,
-    },
-    /// Everything that is rare.
-    Other(ParsedStatement),
-}
-
-impl Plan {
-    /// The values that a statement takes of those that came with it.
-    ///
-    /// # Errors
-    /// There are too few of them, or too many.
-    fn given<'p, 'v>(&self, dialect: Dialect, values: &'p [Value<'v>]) -> Result<&'p [Value<'v>], SqlError> {
-        let wanted = match self {
-            Plan::Query { planned, .. } => planned.parameters.len(),
-            Plan::Change { statement, .. } | Plan::Other(statement) => statement.parameters,
-            Plan::Session { parameters, .. } => *parameters,
-        };
-        let given = match dialect {
-            // CrateDB's own clients give more than the statement asks for at times.
-            Dialect::Crate => values.get(..wanted).unwrap_or(values),
-            Dialect::Hazelcast | Dialect::Postgres => values,
-        };
-        check_count(wanted, given.len())?;
-        Ok(given)
-    }
-}
-
 pub(crate) struct Inner {
     pub(crate) config: QueryConfig,
     pub(crate) tables: Arc<Tables>,
     pub(crate) sessions: Sessions,
     pub(crate) threads: Threads,
     pub(crate) jobs: Arc<Jobs>,
-    /// One for each dialect, by its number.
-    plans: [PlanCache<Plan>; 3],
+    pub(crate) plans: Plans,
 }
 
 /// The query engine of a member.
@@ -135,7 +89,7 @@ impl Engine {
         let server = Arc::new(Server::new(tables.clone(), jobs.clone()));
         let sessions = Sessions::new(&config, &server)?;
         let threads = Threads::start(config.threads)?;
-        let plans = [(); 3].map(|()| PlanCache::new(config.plans_max));
+        let plans = Plans::new(config.plans_max);
         let engine = Engine { inner: Arc::new(Inner { config, tables, sessions, threads, plans, jobs }) };
         grid.serve_queries(Arc::new(engine.clone()));
         Ok(engine)
@@ -144,7 +98,7 @@ impl Engine {
     /// Figures of the engine.
     pub fn statistics(&self) -> QueryStatistics {
         QueryStatistics {
-            plans: self.inner.plans.iter().map(PlanCache::statistics).sum(),
+            plans: self.inner.plans.statistics(),
             memory_bytes: self.inner.sessions.memory_used(),
             mappings: self.inner.tables.catalog().mapping_names().len(),
         }
@@ -200,7 +154,7 @@ impl QueryEngine for Engine {
         let asker = Asker::new(statement.session);
         // What is known needs no other thread.
         let key = plan_key(statement.session, statement.text);
-        if let Some(plan) = inner.plans(asker.dialect()).find(&key, inner.version()) {
+        if let Some(plan) = inner.plans.find(asker.dialect(), &key, inner.version()) {
             let described = describe::of_plan(&inner, &asker, &plan, &types);
             return reply(described.map_err(|error| said(error, statement.text, asker.dialect())));
         }
@@ -267,13 +221,37 @@ fn internal(error: SqlError) -> GridError {
 impl Inner {
     /// Runs a statement in the caller's thread, if its plan is known and short.
     fn answer_in_place(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
+        let dialect = dialect_of(statement.session);
         let key = plan_key(statement.session, statement.text);
-        let plan = self.plans(dialect_of(statement.session)).find(&key, self.version())?;
-        let parameters = match plan.given(dialect_of(statement.session), statement.parameters) {
-            Ok(parameters) => parameters,
-            Err(error) => return Some(Err(error)),
+        let Some(plan) = self.plans.find(dialect, &key, self.version()) else {
+            return self.answer_by_template(statement);
         };
-        match &*plan {
+        match plan.given(dialect, statement.parameters) {
+            Ok(parameters) => self.run_in_place(&plan, statement, parameters),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Runs a statement that is new in nothing but its literals.
+    fn answer_by_template(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
+        if !statement.parameters.is_empty() {
+            return None;
+        }
+        let template = Template::of(statement.text)?;
+        let key = plan_key(statement.session, template.key());
+        let plan = self.plans.find_by_template(dialect_of(statement.session), &key, self.version())?;
+        let answer = self.run_in_place(&plan, statement, template.values())?;
+        // What is wrong is told of the statement as it was written.
+        if answer.is_err() && plan.fails_whole() { None } else { Some(answer) }
+    }
+
+    fn run_in_place(
+        &self,
+        plan: &Plan,
+        statement: &Statement<'_>,
+        parameters: &[Value<'_>],
+    ) -> Option<Result<StatementResult, SqlError>> {
+        match plan {
             Plan::Query { short: Some(short), planned, .. } if statement.expected != ExpectedResult::UpdateCount => {
                 let rows = short.run_in_place(parameters)?;
                 Some(rows.map(|rows| StatementResult::Rows(Box::new(ReadyRows::new(planned.columns.clone(), rows)))))
@@ -292,44 +270,8 @@ impl Inner {
         }
     }
 
-    /// Grows when plans may have become wrong: with mappings, views, indexes and columns, and when a map is destroyed.
-    fn version(&self) -> u64 {
-        self.tables.catalog().version().wrapping_add(layout_changes())
-    }
-
-    fn plans(&self, dialect: Dialect) -> &PlanCache<Plan> {
-        let [hazelcast, crate_, postgres] = &self.plans;
-        match dialect {
-            Dialect::Hazelcast => hazelcast,
-            Dialect::Crate => crate_,
-            Dialect::Postgres => postgres,
-        }
-    }
-
-    /// The plan of a text, made now if it is not there.
-    pub(crate) async fn plan(&self, text: &str, asker: &Asker) -> Result<Arc<Plan>, SqlError> {
-        let version = self.version();
-        let key = plan_key(asker.session(), text);
-        let plans = self.plans(asker.dialect());
-        if let Some(plan) = plans.find(&key, version) {
-            return Ok(plan);
-        }
-        let limits = dialect::Limits {
-            text_bytes_max: self.config.statement_bytes_max,
-            parameters_max: self.config.parameters_max,
-            ..dialect::Limits::default()
-        };
-        let statement = dialect::parse(text, asker.dialect(), &limits, &self.path(asker))?;
-        let planned = self.make_plan(statement, asker).await;
-        let plan = Arc::new(planned.map_err(|error| dialect::located(error, text, asker.dialect()))?);
-        if !matches!(*plan, Plan::Other(_)) {
-            plans.keep(&key, version, plan.clone());
-        }
-        Ok(plan)
-    }
-
     /// Where somebody's names without a schema are looked for.
-    fn path(&self, asker: &Asker) -> Path<'_> {
+    pub(crate) fn path(&self, asker: &Asker) -> Path<'_> {
         Path::new(self.tables.catalog(), paths::schemas(asker), asker.dialect())
     }
 
@@ -343,52 +285,6 @@ impl Inner {
     ) -> Result<StatementResult, SqlError> {
         let of_user = session.map(Arc::as_ref);
         session::run(command, session, dialect_of(session), parameters, |id| Ok(self.jobs.kill(id, of_user, own)))
-    }
-
-    async fn make_plan(&self, statement: ParsedStatement, asker: &Asker) -> Result<Plan, SqlError> {
-        let ParsedStatement { parsed, parameters } = statement;
-        match parsed {
-            Parsed::Session(SessionCommand::Ask(text)) => {
-                let limits = dialect::Limits::default();
-                let query = dialect::parse(&text, asker.dialect(), &limits, &self.path(asker))?;
-                Box::pin(self.make_plan(query, asker)).await
-            }
-            Parsed::Session(command) => Ok(Plan::Session { command, parameters }),
-            Parsed::Query(query) => self.plan_query(*query, parameters, asker, None).await,
-            Parsed::Copy(copy) => match *copy {
-                Copy { query: Some(query), place: Place::Client, format: FileFormat::Rows(format), .. } => {
-                    self.plan_query(*query, parameters, asker, Some(format)).await
-                }
-                copy => Ok(Plan::Other(ParsedStatement { parsed: Parsed::Copy(Box::new(copy)), parameters })),
-            },
-            parsed @ (Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_)) => {
-                let state = self.sessions.planning(asker.dialect());
-                let short = ShortDml::of(&self.tables, state, &parsed)?;
-                Ok(Plan::Change { statement: ParsedStatement { parsed, parameters }, short })
-            }
-            parsed => Ok(Plan::Other(ParsedStatement { parsed, parameters })),
-        }
-    }
-
-    async fn plan_query(
-        &self,
-        query: Query,
-        parameters: usize,
-        asker: &Asker,
-        copy: Option<CopyFormat>,
-    ) -> Result<Plan, SqlError> {
-        let state = self.sessions.planning(asker.dialect());
-        let mut planned = plan_query(state, &self.tables, asker.dialect(), query).await?;
-        planned.parameters.resize(parameters, None);
-        // A plan whose parameters' types are open cannot be optimized before they are known.
-        let optimized = state.optimize(&planned.plan).ok();
-        if let Some(optimized) = &optimized {
-            // Types are what the rules of conversion make of them.
-            planned.columns = columns_after(optimized, &planned.columns);
-        }
-        let short = optimized.as_ref().and_then(|plan| ShortQuery::of(state, &planned, plan));
-        let optimized = optimized.filter(|_| planned.parameters.is_empty());
-        Ok(Plan::Query { planned, optimized, short, copy })
     }
 }
 
@@ -423,10 +319,15 @@ impl Task {
                 }
                 self.query(planned, optimized.as_ref()).await
             }
-            Plan::Change { statement, .. } => {
+            Plan::Change { statement, short } => {
                 let tells = statement.parsed.tells_rows();
                 self.expect(if tells { ExpectedResult::Rows } else { ExpectedResult::UpdateCount })?;
-                self.change(&statement.parsed).await
+                let occasion = self.inner.sessions.occasion(self.asker.dialect(), self.asker.session());
+                match short.as_ref().and_then(|short| short.run_in_place(&self.parameters, &occasion)) {
+                    Some(changed) => changed,
+                    // It has to wait for a key that is locked, or is no short one.
+                    None => self.change(&statement.parsed).await,
+                }
             }
             Plan::Session { command, .. } => {
                 self.inner.run_session(command, self.asker.session(), &self.parameters, Some(&self.job))

@@ -66,9 +66,13 @@ impl<P> PlanCache<P> {
         }
     }
 
+    /// A plan was not there, and has been made.
+    pub(crate) fn missed(&self) {
+        self.misses.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Keeps a plan.
     pub(crate) fn keep(&self, text: &str, version: u64, plan: Arc<P>) {
-        self.misses.fetch_add(1, Ordering::Relaxed);
         if text.len() > TEXT_BYTES_MAX || self.plans_max == 0 {
             return;
         }
@@ -103,6 +107,7 @@ mod tests {
     #[test]
     fn a_plan_is_found_until_its_version_changes() {
         let cache = PlanCache::new(10);
+        cache.missed();
         cache.keep("SELECT 1", 1, Arc::new(7));
         assert_eq!(cache.find("SELECT 1", 1).as_deref(), Some(&7));
         assert_eq!(cache.find("SELECT 1", 2), None);

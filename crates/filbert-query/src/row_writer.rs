@@ -24,8 +24,9 @@ use crate::dml::inserter::{Inserter, Scratch, Written};
 use crate::dml::literals::{constant, is_default, parameter};
 use crate::dml::rows::RowMaker;
 use crate::dml::targets::{fit_targets, target_columns};
-use crate::engine::{Inner, Plan};
+use crate::engine::Inner;
 use crate::error::data_error;
+use crate::plans::Plan;
 use crate::surroundings::Occasion;
 use crate::words::said;
 

@@ -39,7 +39,7 @@ pub(crate) use rewrite::like_pattern;
 pub(crate) use session::{Command as SessionCommand, Job};
 pub(crate) use table_statements::TableStatement;
 pub(crate) use tables::{ColumnDefinition, Constraint, ConstraintKind, CreateTable};
-pub(crate) use tokens::{located, place_of_relation};
+pub(crate) use tokens::{differ_in_literals_only, located, place_of_relation};
 pub(crate) use types::sql_type;
 
 use datafusion::sql::sqlparser::ast::{Expr, Parens, Query, SelectItem, SetExpr, TableWithJoins};

@@ -2,6 +2,7 @@
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use filbert_data::Value;
 use filbert_grid::query::{Dialect, SqlError};
 
 use super::Limits;
@@ -57,6 +58,28 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
     }
     check_chains(&tokens, limits)?;
     Ok((tokens, parameters))
+}
+
+/// Whether two texts differ in nothing but that the first has these values, `Int64` or `Text`, where the second has parameters.
+pub(crate) fn differ_in_literals_only(text: &str, template: &str, values: &[Value<'_>], of: Dialect) -> bool {
+    let limits = Limits::default();
+    let (Ok((text, 0)), Ok((template, count))) = (tokens(text, of, &limits), tokens(template, of, &limits)) else {
+        return false;
+    };
+    let mut text = text.iter().map(|token| &token.token);
+    let mut literals = values.iter();
+    let same = template.iter().all(|token| match (&token.token, text.next()) {
+        (Token::Placeholder(_), Some(found)) => match (literals.next(), found) {
+            (Some(Value::Text(value)), Token::SingleQuotedString(found)) => *value == *found,
+            (Some(Value::Int64(value)), Token::Number(found, false)) => found.parse() == Ok(*value),
+            (Some(Value::Int64(value)), Token::Minus) => {
+                matches!(text.next(), Some(Token::Number(found, false)) if found.parse() == Ok(value.unsigned_abs()) && *value <= 0)
+            }
+            _ => false,
+        },
+        (token, found) => found == Some(token),
+    });
+    same && count == values.len() && literals.next().is_none() && text.next().is_none()
 }
 
 /// How many tokens a text has at most, without making them. What is within quotes and comments is one.

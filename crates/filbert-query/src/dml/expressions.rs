@@ -98,6 +98,18 @@ impl RowValue {
         matches!(self, RowValue::Computed(expression) if expression.untyped)
     }
 
+    /// Whether a whole number as a parameter counts as it would if it were written: parameters have the types of what they
+    /// are computed with.
+    pub(crate) fn takes_numbers_as_they_are(&self) -> bool {
+        let RowValue::Computed(expression) = self else { return true };
+        let is_number = |field_type: &FieldType| {
+            use FieldType::{BigInt, Decimal, Double, Integer, SmallInt, TinyInt};
+            matches!(field_type, TinyInt | SmallInt | Integer | BigInt | Double | Decimal(_))
+        };
+        let mut parameters = expression.read.iter().filter(|(place, _)| matches!(place, Place::Parameter(_)));
+        parameters.all(|(_, field_type)| is_number(field_type))
+    }
+
     /// The type of the values; a constant is a text.
     pub(crate) fn output(&self) -> FieldType {
         match self {

@@ -118,6 +118,25 @@ impl ShortDml {
         }
     }
 
+    /// Whether it may be run again if it fails, since nothing was changed then: it changes one row, and tells nothing of it.
+    pub(crate) fn fails_whole(&self) -> bool {
+        let is_one = match &self.what {
+            What::Write { rows, .. } => rows.len() <= 1,
+            What::Delete(_) | What::Update { .. } => true,
+        };
+        is_one && self.returning.is_none()
+    }
+
+    /// Whether it means the same with parameters as with the literals in whose place they are: `other` has those.
+    pub(crate) fn same_as_with_literals(&self, other: &ShortDml) -> bool {
+        let columns = |short: &ShortDml| short.returning.as_ref().map(|returning| returning.columns().clone());
+        let computes_alike = match &self.what {
+            What::Update { sets, .. } => sets.iter().all(|(_, value)| value.takes_numbers_as_they_are()),
+            What::Write { .. } | What::Delete(_) => true,
+        };
+        computes_alike && columns(self) == columns(other)
+    }
+
     /// What `RETURNING` tells.
     pub(crate) fn returning(&self) -> Option<&Returning> {
         self.returning.as_ref()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::metadata::ScalarAndMetadata;
@@ -45,7 +45,7 @@ pub(crate) struct ShortQuery {
     output: SchemaRef,
     skip: usize,
     limit: Option<usize>,
-    parameters: Vec<Option<arrow_schema::DataType>>,
+    parameters: Vec<Option<DataType>>,
 }
 
 enum Step {
@@ -109,6 +109,16 @@ impl ShortQuery {
             limit: short.limit,
             parameters: planned.parameters.clone(),
         })
+    }
+
+    /// Whether its parameters have the types that these literals have by themselves.
+    pub(crate) fn takes_as_they_are(&self, literals: &[Value<'_>]) -> bool {
+        let fits = |(wanted, literal): (&Option<DataType>, &Value<'_>)| match (wanted, literal) {
+            (Some(wanted), Value::Int64(_)) => wanted.is_signed_integer(),
+            (Some(wanted), Value::Text(_)) => wanted.is_string(),
+            _ => false,
+        };
+        self.parameters.len() == literals.len() && self.parameters.iter().zip(literals).all(fits)
     }
 
     /// One line for EXPLAIN.

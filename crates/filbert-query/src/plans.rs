@@ -1,0 +1,238 @@
+//! Plans of statements: how a text becomes one, and where it is kept for the next time.
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::sqlparser::ast::Query;
+use filbert_data::Value;
+use filbert_grid::layout_changes;
+use filbert_grid::query::{CopyFormat, Dialect, SqlError};
+
+use crate::asker::{Asker, plan_key};
+use crate::dialect::{self, Copy, FileFormat, Parsed, ParsedStatement, Place, SessionCommand};
+use crate::engine::Inner;
+use crate::plan::planner::{PlannedQuery, check_count, columns_after, plan_query};
+use crate::plan_cache::{PlanCache, PlanCacheStatistics};
+use crate::short::{ShortDml, ShortQuery};
+use crate::template::Template;
+
+/// A statement that is understood and planned as far as it can be without its parameters.
+#[allow(clippy::large_enum_variant, reason = "each is kept once, behind an Arc")]
+pub(crate) enum Plan {
+    Query {
+        planned: PlannedQuery,
+        /// The optimized plan, of queries without parameters.
+        optimized: Option<LogicalPlan>,
+        short: Option<ShortQuery>,
+        /// How its rows go to the client, if it is a `COPY`.
+        copy: Option<CopyFormat>,
+    },
+    Change {
+        statement: ParsedStatement,
+        short: Option<ShortDml>,
+    },
+    /// What concerns the session.
+    Session {
+        command: SessionCommand,
+        parameters: usize,
+    },
+    /// Everything that is rare.
+    Other(ParsedStatement),
+}
+
+impl Plan {
+    /// The values that a statement takes of those that came with it.
+    ///
+    /// # Errors
+    /// There are too few of them, or too many.
+    pub(crate) fn given<'p, 'v>(&self, dialect: Dialect, values: &'p [Value<'v>]) -> Result<&'p [Value<'v>], SqlError> {
+        let wanted = match self {
+            Plan::Query { planned, .. } => planned.parameters.len(),
+            Plan::Change { statement, .. } | Plan::Other(statement) => statement.parameters,
+            Plan::Session { parameters, .. } => *parameters,
+        };
+        let given = match dialect {
+            // CrateDB's own clients give more than the statement asks for at times.
+            Dialect::Crate => values.get(..wanted).unwrap_or(values),
+            Dialect::Hazelcast | Dialect::Postgres => values,
+        };
+        check_count(wanted, given.len())?;
+        Ok(given)
+    }
+
+    fn is_short(&self) -> bool {
+        matches!(self, Plan::Query { short: Some(_), copy: None, .. } | Plan::Change { short: Some(_), .. })
+    }
+
+    /// Whether nothing was changed where it failed.
+    pub(crate) fn fails_whole(&self) -> bool {
+        match self {
+            Plan::Change { short: Some(short), .. } => short.fails_whole(),
+            _ => true,
+        }
+    }
+
+    /// Whether this plan, of a statement with parameters, means the same as another that has these literals in their places.
+    fn same_as_with_literals(&self, other: &Plan, literals: &[Value<'_>]) -> bool {
+        match (self, other) {
+            (Plan::Query { short: Some(short), planned, copy: None, .. }, Plan::Query { planned: of_other, .. }) => {
+                short.takes_as_they_are(literals) && planned.columns == of_other.columns
+            }
+            (Plan::Change { short: Some(short), .. }, Plan::Change { short: Some(of_other), .. }) => {
+                short.same_as_with_literals(of_other)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The plans that are kept, by the dialects of their texts.
+pub(crate) struct Plans {
+    of_texts: ByDialect<Plan>,
+    /// `None` is kept too: a template whose texts have to be planned one by one.
+    of_templates: ByDialect<Option<Arc<Plan>>>,
+}
+
+struct ByDialect<P>([PlanCache<P>; 3]);
+
+impl<P> ByDialect<P> {
+    fn new(plans_max: usize) -> Self {
+        ByDialect([(); 3].map(|()| PlanCache::new(plans_max)))
+    }
+
+    fn of(&self, dialect: Dialect) -> &PlanCache<P> {
+        let ByDialect([hazelcast, crate_, postgres]) = self;
+        match dialect {
+            Dialect::Hazelcast => hazelcast,
+            Dialect::Crate => crate_,
+            Dialect::Postgres => postgres,
+        }
+    }
+}
+
+impl Plans {
+    /// As many for each dialect, of texts and of templates.
+    pub(crate) fn new(plans_max: usize) -> Plans {
+        Plans { of_texts: ByDialect::new(plans_max), of_templates: ByDialect::new(plans_max) }
+    }
+
+    pub(crate) fn statistics(&self) -> PlanCacheStatistics {
+        let of_texts = self.of_texts.0.iter().map(PlanCache::statistics);
+        of_texts.chain(self.of_templates.0.iter().map(PlanCache::statistics)).sum()
+    }
+
+    /// The plan of a text, by its [`plan_key`].
+    pub(crate) fn find(&self, dialect: Dialect, key: &str, version: u64) -> Option<Arc<Plan>> {
+        self.of_texts.of(dialect).find(key, version)
+    }
+
+    /// The plan that serves each text of a template, by the template's [`plan_key`].
+    pub(crate) fn find_by_template(&self, dialect: Dialect, key: &str, version: u64) -> Option<Arc<Plan>> {
+        self.of_templates.of(dialect).find(key, version).and_then(|known| known.as_ref().clone())
+    }
+}
+
+impl Inner {
+    /// Grows when plans may have become wrong: with mappings, views, indexes and columns, and when a map is destroyed.
+    pub(crate) fn version(&self) -> u64 {
+        self.tables.catalog().version().wrapping_add(layout_changes())
+    }
+
+    /// The plan of a text, made now if it is not there.
+    pub(crate) async fn plan(&self, text: &str, asker: &Asker) -> Result<Arc<Plan>, SqlError> {
+        let version = self.version();
+        let key = plan_key(asker.session(), text);
+        let plans = self.plans.of_texts.of(asker.dialect());
+        if let Some(plan) = plans.find(&key, version) {
+            return Ok(plan);
+        }
+        let plan = Arc::new(self.plan_of_text(text, asker).await?);
+        if matches!(*plan, Plan::Other(_)) {
+            return Ok(plan);
+        }
+        plans.missed();
+        // Where literals are written into texts, this one does not come again.
+        if !self.keep_for_template(text, &plan, version, asker).await {
+            plans.keep(&key, version, plan.clone());
+        }
+        Ok(plan)
+    }
+
+    async fn plan_of_text(&self, text: &str, asker: &Asker) -> Result<Plan, SqlError> {
+        let limits = dialect::Limits {
+            text_bytes_max: self.config.statement_bytes_max,
+            parameters_max: self.config.parameters_max,
+            ..dialect::Limits::default()
+        };
+        let statement = dialect::parse(text, asker.dialect(), &limits, &self.path(asker))?;
+        let planned = self.make_plan(statement, asker).await;
+        planned.map_err(|error| dialect::located(error, text, asker.dialect()))
+    }
+
+    /// Keeps a plan for the template of a text, whose own plan this is. Whether one serves such texts from now on.
+    async fn keep_for_template(&self, text: &str, plan: &Plan, version: u64, asker: &Asker) -> bool {
+        if !plan.is_short() {
+            return false;
+        }
+        let Some(template) = Template::of(text) else { return false };
+        let templates = self.plans.of_templates.of(asker.dialect());
+        let key = plan_key(asker.session(), template.key());
+        if let Some(known) = templates.find(&key, version) {
+            return known.is_some();
+        }
+        let made = self.plan_of_text(template.statement(), asker).await.ok();
+        let made = made.filter(|made| {
+            made.same_as_with_literals(plan, template.values())
+                && dialect::differ_in_literals_only(text, template.statement(), template.values(), asker.dialect())
+        });
+        let serves = made.is_some();
+        templates.keep(&key, version, Arc::new(made.map(Arc::new)));
+        serves
+    }
+
+    pub(crate) async fn make_plan(&self, statement: ParsedStatement, asker: &Asker) -> Result<Plan, SqlError> {
+        let ParsedStatement { parsed, parameters } = statement;
+        match parsed {
+            Parsed::Session(SessionCommand::Ask(text)) => {
+                let limits = dialect::Limits::default();
+                let query = dialect::parse(&text, asker.dialect(), &limits, &self.path(asker))?;
+                Box::pin(self.make_plan(query, asker)).await
+            }
+            Parsed::Session(command) => Ok(Plan::Session { command, parameters }),
+            Parsed::Query(query) => self.plan_query(*query, parameters, asker, None).await,
+            Parsed::Copy(copy) => match *copy {
+                Copy { query: Some(query), place: Place::Client, format: FileFormat::Rows(format), .. } => {
+                    self.plan_query(*query, parameters, asker, Some(format)).await
+                }
+                copy => Ok(Plan::Other(ParsedStatement { parsed: Parsed::Copy(Box::new(copy)), parameters })),
+            },
+            parsed @ (Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_)) => {
+                let state = self.sessions.planning(asker.dialect());
+                let short = ShortDml::of(&self.tables, state, &parsed)?;
+                Ok(Plan::Change { statement: ParsedStatement { parsed, parameters }, short })
+            }
+            parsed => Ok(Plan::Other(ParsedStatement { parsed, parameters })),
+        }
+    }
+
+    async fn plan_query(
+        &self,
+        query: Query,
+        parameters: usize,
+        asker: &Asker,
+        copy: Option<CopyFormat>,
+    ) -> Result<Plan, SqlError> {
+        let state = self.sessions.planning(asker.dialect());
+        let mut planned = plan_query(state, &self.tables, asker.dialect(), query).await?;
+        planned.parameters.resize(parameters, None);
+        // A plan whose parameters' types are open cannot be optimized before they are known.
+        let optimized = state.optimize(&planned.plan).ok();
+        if let Some(optimized) = &optimized {
+            // Types are what the rules of conversion make of them.
+            planned.columns = columns_after(optimized, &planned.columns);
+        }
+        let short = optimized.as_ref().and_then(|plan| ShortQuery::of(state, &planned, plan));
+        let optimized = optimized.filter(|_| planned.parameters.is_empty());
+        Ok(Plan::Query { planned, optimized, short, copy })
+    }
+}

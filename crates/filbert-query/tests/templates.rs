@@ -1,0 +1,180 @@
+//! Statements that differ in their literals alone mean what they would mean if each were planned by itself.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use common::Member;
+use filbert_grid::query::{Dialect, QueryEngine};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, small SMALLINT, big BIGINT, exact NUMERIC(6, 2), d DOUBLE PRECISION, \
+                     r REAL, name TEXT, short VARCHAR(3), born DATE, at TIMESTAMP, yes BOOLEAN, words TEXT[], CHECK (big < 90))";
+const PAIRS: &str = "CREATE TABLE pairs (a INT, b TEXT, n INT DEFAULT 7, PRIMARY KEY (a, b))";
+
+/// `#` stands for a number, `@` for a text.
+const STATEMENTS: [&str; 40] = [
+    "SELECT * FROM t WHERE id = #",
+    "SELECT id + 1, name FROM t WHERE # = id",
+    "SELECT id, name FROM t WHERE id IN (#, #, #) ORDER BY id LIMIT 2",
+    "SELECT name FROM t WHERE id = # AND name = @",
+    "SELECT name FROM t WHERE id = @",
+    "SELECT id FROM t WHERE small = # ORDER BY id",
+    "SELECT id FROM t WHERE name = @ ORDER BY id",
+    "SELECT id FROM t WHERE name >= @ AND name < @ ORDER BY id",
+    "SELECT count(*), sum(big), max(name) FROM t WHERE big > #",
+    "SELECT count(*) FROM t WHERE exact = # OR d = # OR r = #",
+    "SELECT count(*) FROM t WHERE born >= @",
+    "SELECT id = #, name FROM t WHERE id = #",
+    "SELECT n FROM pairs WHERE a = # AND b = @",
+    "SELECT n FROM pairs WHERE b = @ AND a IN (#, #) ORDER BY n",
+    "INSERT INTO t (id, small, big, name) VALUES (#, #, #, @)",
+    "INSERT INTO t (id, exact, d, r, short) VALUES (#, #, #, #, @)",
+    "INSERT INTO t (id, born, at, yes) VALUES (#, @, @, @)",
+    "INSERT INTO t (id, words) VALUES (#, @)",
+    "INSERT INTO t (id, name) VALUES (#, #), (#, @)",
+    "INSERT INTO t (id, name) VALUES (#, @) ON CONFLICT (id) DO UPDATE SET name = @, big = #",
+    "INSERT INTO t (id, name) VALUES (#, @) ON CONFLICT DO NOTHING",
+    "INSERT INTO t (id, name, big) VALUES (#, @, DEFAULT) RETURNING id, name, big, id = #",
+    "INSERT INTO pairs VALUES (#, @, #)",
+    "INSERT INTO pairs (a, b) VALUES (#, @), (#, @)",
+    "UPDATE t SET big = # WHERE id = #",
+    "UPDATE t SET big = big + #, small = small - # WHERE id = #",
+    "UPDATE t SET exact = exact + #, d = d * # WHERE id = #",
+    "UPDATE t SET r = r * # WHERE id = #",
+    "UPDATE t SET name = @, short = @ WHERE id = #",
+    "UPDATE t SET name = name || @ WHERE id = #",
+    "UPDATE t SET born = @ WHERE id = #",
+    "UPDATE t SET born = born + # WHERE id = #",
+    "UPDATE t SET words = @ WHERE id = #",
+    "UPDATE t SET yes = big = # WHERE id = # RETURNING id, yes",
+    "UPDATE t SET big = # WHERE name = @",
+    "UPDATE pairs SET n = n + # WHERE a = # AND b = @",
+    "UPDATE pairs SET n = # WHERE a = #",
+    "DELETE FROM t WHERE id = #",
+    "DELETE FROM pairs WHERE a = # AND b = @ RETURNING *",
+    "DELETE FROM t WHERE id = # AND small = #",
+];
+
+fn number() -> impl Strategy<Value = String> {
+    let few = select(vec![
+        "1",
+        "2",
+        "3",
+        "4",
+        "-1",
+        "0",
+        "07",
+        "100",
+        "40000",
+        "-40000",
+        "3000000000",
+        "9223372036854775807",
+    ]);
+    let odd = select(vec!["1.5", "1e2", "99999999999999999999", "-9223372036854775808", "+1", "- 1"]);
+    prop_oneof![8 => (0..5).prop_map(|n: i32| n.to_string()), 4 => few.prop_map(str::to_owned), 1 => odd.prop_map(str::to_owned)]
+}
+
+fn text() -> impl Strategy<Value = String> {
+    let some = [
+        "'a'",
+        "'b'",
+        "'c'",
+        "'ab'",
+        "''",
+        "'it''s'",
+        "'Zürich'",
+        "'2020-02-29'",
+        "'1'",
+        "'true'",
+        "'{x,y}'",
+        "'a\\'",
+        "NULL",
+    ];
+    select(some.to_vec()).prop_map(str::to_owned)
+}
+
+/// A statement with values written into it.
+fn statement() -> impl Strategy<Value = String> {
+    let literals = proptest::collection::vec((number(), text()), 8);
+    (select(STATEMENTS.to_vec()), literals).prop_map(|(pattern, literals)| {
+        let mut literals = literals.into_iter();
+        let mut written = String::new();
+        for sign in pattern.chars() {
+            match sign {
+                '#' => written.push_str(&literals.next().unwrap().0),
+                '@' => written.push_str(&literals.next().unwrap().1),
+                sign => written.push(sign),
+            }
+        }
+        written
+    })
+}
+
+/// What becomes of a statement.
+fn outcome(member: &Member, text: &str) -> Result<Vec<String>, String> {
+    member.try_rows(text, &[]).map_err(|error| format!("{} {}", error.sqlstate(), error.message))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn templates_change_nothing(
+        dialect in select(vec![Dialect::Postgres, Dialect::Crate, Dialect::Hazelcast]),
+        has_indexes in any::<bool>(),
+        statements in proptest::collection::vec(statement(), 1..120),
+    ) {
+        let (by_template, by_itself) = (Member::of(dialect), Member::of(dialect));
+        for member in [&by_template, &by_itself] {
+            member.change(TABLE);
+            member.change(PAIRS);
+            if has_indexes {
+                member.change("CREATE INDEX by_name ON t (name)");
+                member.change("CREATE INDEX by_small ON t (small)");
+            }
+        }
+        for text in &statements {
+            // What has a comment has no template.
+            let planned = format!("{text} -- by itself");
+            prop_assert_eq!(outcome(&by_template, text), outcome(&by_itself, &planned), "{:?} {}", dialect, text);
+        }
+        for all in ["SELECT * FROM t ORDER BY id", "SELECT * FROM pairs ORDER BY a, b"] {
+            prop_assert_eq!(by_template.rows(all), by_itself.rows(all));
+        }
+    }
+}
+
+#[test]
+fn a_text_is_answered_in_place_though_its_literals_are_new() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id INT PRIMARY KEY, n INT, name TEXT)");
+    let patterns = [
+        "INSERT INTO t VALUES (#, 1, 'number #')",
+        "UPDATE t SET n = n + # WHERE id = #",
+        "SELECT n, name FROM t WHERE id = #",
+        "DELETE FROM t WHERE id = #",
+    ];
+    for pattern in patterns {
+        let text = |number: u32| pattern.replace('#', &number.to_string());
+        // Other tests of this program make plans obsolete at any time.
+        let in_place = |number: &u32| member.engine.execute_short(&member.statement(&text(*number), &[])).is_some();
+        let found = (0..1_000).find(|number| in_place(number) || member.run(&text(*number), &[]).is_err());
+        assert!(found.is_some_and(|number| number > 0), "{pattern}: {found:?}");
+        member.run(&text(2_000), &[]).unwrap();
+    }
+}
+
+#[test]
+fn a_template_follows_changes_of_the_table() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
+    for id in 1..4 {
+        member.change(&format!("INSERT INTO t VALUES ({id}, {id})"));
+        assert_eq!(member.rows(&format!("SELECT * FROM t WHERE id = {id}")), [format!("{id}|{id}")]);
+    }
+    member.change("ALTER TABLE t ADD COLUMN note TEXT DEFAULT 'new'");
+    assert_eq!(member.rows("SELECT * FROM t WHERE id = 2"), ["2|2|new"]);
+    member.change("DROP TABLE t");
+    assert_eq!(member.error("SELECT * FROM t WHERE id = 3").sqlstate(), "42P01");
+}
