@@ -10,10 +10,29 @@ use proptest::sample::select;
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, small SMALLINT, big BIGINT, exact NUMERIC(6, 2), d DOUBLE PRECISION, \
                      r REAL, name TEXT, short VARCHAR(3), born DATE, at TIMESTAMP, yes BOOLEAN, words TEXT[], CHECK (big < 90))";
+/// Columns whose texts are read, or made alike. Their types are those of PostgreSQL and CrateDB.
+const TYPED: &str = "CREATE TABLE typed (id UUID PRIMARY KEY, code CHAR(3), few VARCHAR(3), address INET, doc JSONB, bytes BYTEA, \
+                     length INTERVAL, moment TIMESTAMPTZ, numbers INT[])";
 const PAIRS: &str = "CREATE TABLE pairs (a INT, b TEXT, n INT DEFAULT 7, PRIMARY KEY (a, b))";
 
 /// `#` stands for a number, `@` for a text.
-const STATEMENTS: [&str; 40] = [
+const STATEMENTS: [&str; 56] = [
+    "SELECT * FROM typed WHERE id = @",
+    "SELECT * FROM typed WHERE id IN (@, @) ORDER BY id",
+    "SELECT id FROM typed WHERE code = @ ORDER BY id",
+    "SELECT id FROM typed WHERE few = @ AND address = @ ORDER BY id",
+    "SELECT id FROM typed WHERE doc = @ ORDER BY id",
+    "SELECT id FROM typed WHERE bytes = @ ORDER BY id",
+    "SELECT id FROM typed WHERE length = @ OR moment > @ ORDER BY id",
+    "SELECT count(*) FROM typed WHERE numbers = @ OR code = #",
+    "INSERT INTO typed (id, code, few, doc) VALUES (@, @, @, @)",
+    "INSERT INTO typed (id, address, bytes, length) VALUES (@, @, @, @)",
+    "INSERT INTO typed (id, moment, numbers) VALUES (@, @, @)",
+    "INSERT INTO typed (id, code) VALUES (@, @) ON CONFLICT (id) DO UPDATE SET few = @, doc = @",
+    "UPDATE typed SET code = @, doc = @, moment = @ WHERE id = @",
+    "UPDATE typed SET numbers = @, bytes = @, length = @, doc = # WHERE id = @",
+    "UPDATE typed SET address = @ WHERE id = @ AND code = @",
+    "DELETE FROM typed WHERE id = @",
     "SELECT * FROM t WHERE id = #",
     "SELECT id + 1, name FROM t WHERE # = id",
     "SELECT id, name FROM t WHERE id IN (#, #, #) ORDER BY id LIMIT 2",
@@ -76,6 +95,21 @@ fn number() -> impl Strategy<Value = String> {
 }
 
 fn text() -> impl Strategy<Value = String> {
+    let typed = [
+        "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'",
+        "'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'",
+        "'{a0eebc999c0b4ef8bb6d6bb9bd380a12}'",
+        "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12'",
+        "'a  '",
+        "'10.0.0.1'",
+        "'{\"b\": 1, \"a\": [1]}'",
+        "'[1, 2]'",
+        "'{1,2}'",
+        "'1 day'",
+        "'24:00:00'",
+        "'2020-02-29 12:00:00+02'",
+        "'infinity'",
+    ];
     let some = [
         "'a'",
         "'b'",
@@ -91,7 +125,7 @@ fn text() -> impl Strategy<Value = String> {
         "'a\\'",
         "NULL",
     ];
-    select(some.to_vec()).prop_map(str::to_owned)
+    prop_oneof![3 => select(some.to_vec()), 2 => select(typed.to_vec())].prop_map(str::to_owned)
 }
 
 /// A statement with values written into it.
@@ -129,6 +163,9 @@ proptest! {
         for member in [&by_template, &by_itself] {
             member.change(TABLE);
             member.change(PAIRS);
+            if dialect != Dialect::Hazelcast {
+                member.change(TYPED);
+            }
             if has_indexes {
                 member.change("CREATE INDEX by_name ON t (name)");
                 member.change("CREATE INDEX by_small ON t (small)");
@@ -139,8 +176,8 @@ proptest! {
             let planned = format!("{text} -- by itself");
             prop_assert_eq!(outcome(&by_template, text), outcome(&by_itself, &planned), "{:?} {}", dialect, text);
         }
-        for all in ["SELECT * FROM t ORDER BY id", "SELECT * FROM pairs ORDER BY a, b"] {
-            prop_assert_eq!(by_template.rows(all), by_itself.rows(all));
+        for all in ["SELECT * FROM t ORDER BY id", "SELECT * FROM pairs ORDER BY a, b", "SELECT * FROM typed ORDER BY id"] {
+            prop_assert_eq!(outcome(&by_template, all), outcome(&by_itself, all));
         }
     }
 }
