@@ -23,6 +23,11 @@ const STREAM_MIB_MAX: f64 = 32.0;
 
 const MIB: f64 = 1_048_576.0;
 
+/// How often a window is taken that the host disturbs.
+const ATTEMPTS: u32 = 4;
+/// The part of the processors' time that the host may take of a window.
+const STOLEN_MAX: f64 = 0.005;
+
 const LOAD_MAP: &str = "q_load";
 const LOAD_KEYS: u64 = 100_000;
 const LOAD_CHARACTERS: usize = 100;
@@ -36,6 +41,14 @@ struct Window {
     sample: Sample,
     /// How much of the processors' time the host gave to others meanwhile.
     stolen: Option<Duration>,
+}
+
+impl Window {
+    /// Whether the host took so much of the processors' time in these seconds that the slowest calls tell of nothing else.
+    fn is_disturbed(&self, seconds: f64) -> bool {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.stolen.is_some_and(|stolen| stolen.as_secs_f64() > STOLEN_MAX * seconds * processors as f64)
+    }
 }
 
 impl Run {
@@ -91,18 +104,29 @@ impl Run {
                 for side in sides.iter_mut() {
                     let name = side.name();
                     self.bar.set_message(format!("round {round}: {} beside scans, {name}", operation.name()));
-                    let quiet = self.load(&side.server, operation, round, "quiet", &name)?;
-                    self.keep(quiet);
-                    let scan = self.beside_scans(format, Table::Scan, operation, round, side, &name)?;
-                    scan.into_iter().for_each(|window| self.keep(window));
+                    self.undisturbed(|run| run.load(&side.server, operation, round, "quiet", &name).map(Some))?;
+                    self.undisturbed(|run| run.beside_scans(format, Table::Scan, operation, round, side, &name))?;
                     if name == FILBERT {
-                        let scan = self.beside_scans(format, Table::Columns, operation, round, side, COLUMNS)?;
                         // Under the server's own name, so that it is compared with the same quiet figure.
-                        scan.into_iter().for_each(|window| self.keep(window));
+                        self.undisturbed(|run| {
+                            run.beside_scans(format, Table::Columns, operation, round, side, COLUMNS)
+                        })?;
                     }
                 }
             }
             self.bar.inc(1);
+        }
+        Ok(())
+    }
+
+    /// Takes a window, and takes it again if the host has disturbed it; the last one counts.
+    fn undisturbed(&mut self, mut take: impl FnMut(&mut Run) -> Result<Option<Window>>) -> Result<()> {
+        for attempt in 1..=ATTEMPTS {
+            let Some(window) = take(self)? else { return Ok(()) };
+            if attempt == ATTEMPTS || !window.is_disturbed(self.size.fixed * 2.0) {
+                self.keep(window);
+                break;
+            }
         }
         Ok(())
     }
