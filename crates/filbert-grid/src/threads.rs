@@ -30,15 +30,15 @@ const ROWS_BETWEEN_LOOKS: usize = 64;
 #[cfg(target_os = "linux")]
 const COMPUTING_NICENESS: i32 = 10;
 
+thread_local! {
+    /// Since when a thread that computes has been at it; `None` for all others.
+    static TURN_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
 /// The calling thread answers clients: it runs soon after it wakes, and briefly.
 pub fn answer_clients() {
     #[cfg(target_os = "linux")]
     linux::ask_for_slice(ANSWERING_SLICE_NS);
-}
-
-thread_local! {
-    /// Since when a thread that computes has been at it; `None` for all others.
-    static TURN_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 /// The calling thread computes: it comes after all that wake to answer clients, if its long loops call [`give_way`].

@@ -212,7 +212,8 @@ fn a_client_that_does_not_read_does_not_fill_the_memory() {
     let server = Server::start();
     let mut raw = Raw::session(&server);
     raw.query("select later 100000000");
-    // What the sockets hold is some megabytes; of the rest no page is made.
+    // What the sockets hold is some megabytes; of the rest no page is made. That a number stands still shows only over time; what
+    // must hold is the limit below, however long this takes.
     eventually("no more pages are made", || {
         let pages = server.engine.pages();
         thread::sleep(Duration::from_millis(500));

@@ -62,4 +62,4 @@ mod words;
 
 pub use config::QueryConfig;
 pub use engine::{Engine, QueryStatistics};
-pub use plan_cache::PlanCacheStatistics;
+pub use plans::PlanCacheStatistics;

@@ -1,6 +1,7 @@
 //! Plans of statements: how a text becomes one, and where it is kept for the next time.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::Query;
@@ -12,7 +13,7 @@ use crate::asker::{Asker, plan_key};
 use crate::dialect::{self, Copy, FileFormat, Parsed, ParsedStatement, Place, SessionCommand};
 use crate::engine::Inner;
 use crate::plan::planner::{PlannedQuery, check_count, columns_after, plan_query};
-use crate::plan_cache::{PlanCache, PlanCacheStatistics};
+use crate::plan_cache::PlanCache;
 use crate::short::{ShortDml, ShortQuery};
 use crate::template::Template;
 
@@ -86,11 +87,24 @@ impl Plan {
     }
 }
 
+/// Counts of the plans that are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanCacheStatistics {
+    /// Plans that are kept.
+    pub plans: usize,
+    /// Statements whose plan was there.
+    pub hits: u64,
+    /// Statements whose plan had to be made.
+    pub misses: u64,
+}
+
 /// The plans that are kept, by the dialects of their texts.
 pub(crate) struct Plans {
     of_texts: ByDialect<Plan>,
     /// `None` is kept too: a template whose texts have to be planned one by one.
     of_templates: ByDialect<Option<Arc<Plan>>>,
+    hits: AtomicU64,
+    misses: AtomicU64,
 }
 
 struct ByDialect<P>([PlanCache<P>; 3]);
@@ -113,22 +127,41 @@ impl<P> ByDialect<P> {
 impl Plans {
     /// As many for each dialect, of texts and of templates.
     pub(crate) fn new(plans_max: usize) -> Plans {
-        Plans { of_texts: ByDialect::new(plans_max), of_templates: ByDialect::new(plans_max) }
+        let (of_texts, of_templates) = (ByDialect::new(plans_max), ByDialect::new(plans_max));
+        Plans { of_texts, of_templates, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
     }
 
     pub(crate) fn statistics(&self) -> PlanCacheStatistics {
-        let of_texts = self.of_texts.0.iter().map(PlanCache::statistics);
-        of_texts.chain(self.of_templates.0.iter().map(PlanCache::statistics)).sum()
+        let of_texts = self.of_texts.0.iter().map(|plans| plans.count(|_| true));
+        let of_templates = self.of_templates.0.iter().map(|plans| plans.count(Option::is_some));
+        PlanCacheStatistics {
+            plans: of_texts.chain(of_templates).sum(),
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+        }
     }
 
     /// The plan of a text, by its [`plan_key`].
     pub(crate) fn find(&self, dialect: Dialect, key: &str, version: u64) -> Option<Arc<Plan>> {
-        self.of_texts.of(dialect).find(key, version)
+        self.counted(self.of_texts.of(dialect).find(key, version))
     }
 
     /// The plan that serves each text of a template, by the template's [`plan_key`].
     pub(crate) fn find_by_template(&self, dialect: Dialect, key: &str, version: u64) -> Option<Arc<Plan>> {
-        self.of_templates.of(dialect).find(key, version).and_then(|known| known.as_ref().clone())
+        let known = self.of_templates.of(dialect).find(key, version)?;
+        self.counted(known.as_ref().clone())
+    }
+
+    fn counted(&self, found: Option<Arc<Plan>>) -> Option<Arc<Plan>> {
+        if found.is_some() {
+            self.hits.fetch_add(1, Ordering::Relaxed);
+        }
+        found
+    }
+
+    /// A plan was not there, and has been made.
+    fn missed(&self) {
+        self.misses.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -142,18 +175,17 @@ impl Inner {
     pub(crate) async fn plan(&self, text: &str, asker: &Asker) -> Result<Arc<Plan>, SqlError> {
         let version = self.version();
         let key = plan_key(asker.session(), text);
-        let plans = self.plans.of_texts.of(asker.dialect());
-        if let Some(plan) = plans.find(&key, version) {
+        if let Some(plan) = self.plans.find(asker.dialect(), &key, version) {
             return Ok(plan);
         }
         let plan = Arc::new(self.plan_of_text(text, asker).await?);
         if matches!(*plan, Plan::Other(_)) {
             return Ok(plan);
         }
-        plans.missed();
+        self.plans.missed();
         // Where literals are written into texts, this one does not come again.
         if !self.keep_for_template(text, &plan, version, asker).await {
-            plans.keep(&key, version, plan.clone());
+            self.plans.of_texts.of(asker.dialect()).keep(&key, version, plan.clone());
         }
         Ok(plan)
     }

@@ -39,15 +39,17 @@ const LOAD_DEPTH: usize = 256;
 /// Some seconds of gets or puts.
 struct Window {
     sample: Sample,
+    /// How long it was.
+    seconds: f64,
     /// How much of the processors' time the host gave to others meanwhile.
     stolen: Option<Duration>,
 }
 
 impl Window {
-    /// Whether the host took so much of the processors' time in these seconds that the slowest calls tell of nothing else.
-    fn is_disturbed(&self, seconds: f64) -> bool {
+    /// Whether the host took so much of the processors' time that the slowest calls tell of nothing else.
+    fn is_disturbed(&self) -> bool {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        self.stolen.is_some_and(|stolen| stolen.as_secs_f64() > STOLEN_MAX * seconds * processors as f64)
+        self.stolen.is_some_and(|stolen| stolen.as_secs_f64() > STOLEN_MAX * self.seconds * processors as f64)
     }
 }
 
@@ -123,7 +125,7 @@ impl Run {
     fn undisturbed(&mut self, mut take: impl FnMut(&mut Run) -> Result<Option<Window>>) -> Result<()> {
         for attempt in 1..=ATTEMPTS {
             let Some(window) = take(self)? else { return Ok(()) };
-            if attempt == ATTEMPTS || !window.is_disturbed(self.size.fixed * 2.0) {
+            if attempt == ATTEMPTS || !window.is_disturbed() {
                 self.keep(window);
                 break;
             }
@@ -133,7 +135,7 @@ impl Run {
 
     /// Reports a window, and how much the host has disturbed it.
     fn keep(&mut self, window: Window) {
-        let Window { sample, stolen } = window;
+        let Window { sample, stolen, .. } = window;
         if let Some(stolen) = stolen {
             self.report.notes.push(format!(
                 "round {}, {}, {}: the host took {} ms of the processors' time",
@@ -157,12 +159,13 @@ impl Run {
         };
         let mut load = Load::connect(server.target(), workload)?;
         let warm = load.run(0, Limit::Time(Duration::from_secs_f64(self.size.fixed / 3.0)))?;
+        let seconds = self.size.fixed * 2.0;
         let stolen_before = stolen();
-        let report = load.run(warm.operations, Limit::Time(Duration::from_secs_f64(self.size.fixed * 2.0)))?;
+        let report = load.run(warm.operations, Limit::Time(Duration::from_secs_f64(seconds)))?;
         let stolen = stolen().zip(stolen_before).map(|(after, before)| after.saturating_sub(before));
         let mut sample = Sample::of("native", &format!("{}, {state}", operation.name()), round, &report);
         sample.target = target.to_owned();
-        Ok(Window { sample, stolen })
+        Ok(Window { sample, seconds, stolen })
     }
 
     /// The load while the Java client sums a table over and over; `None` when it cannot.
