@@ -221,16 +221,12 @@ fn a_statement_is_a_hit_or_a_miss_whether_its_template_serves_or_not() {
     let member = Member::of(Dialect::Postgres);
     member.change("CREATE TABLE t (id INT PRIMARY KEY, n NUMERIC(6, 2), r REAL)");
     let before = member.engine.statistics().plans;
-    let texts = (0..10).flat_map(|n| {
-        [format!("UPDATE t SET n = n + {n} WHERE id = {n}"), format!("UPDATE t SET r = r * {n} WHERE id = {n}")]
-    });
-    let count = texts.map(|text| member.change(&text)).count();
+    for n in 0..10 {
+        member.change(&format!("UPDATE t SET n = n + {n} WHERE id = {n}"));
+        member.change(&format!("UPDATE t SET r = r * {n} WHERE id = {n}"));
+    }
     let after = member.engine.statistics().plans;
-    assert_eq!(
-        after.hits + after.misses - before.hits - before.misses,
-        u64::try_from(count).unwrap(),
-        "{before:?} {after:?}"
-    );
+    assert_eq!(after.hits + after.misses - before.hits - before.misses, 20, "{before:?} {after:?}");
     // A product with a REAL depends on how the number is written.
     assert!(after.misses - before.misses >= 10 && after.hits > before.hits, "{before:?} {after:?}");
 }
