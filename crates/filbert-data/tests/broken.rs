@@ -93,3 +93,11 @@ fn type_ids_of_lists_are_told_apart_from_objects() {
         check(&list.map(|part| part.as_slice()).concat());
     }
 }
+
+#[test]
+fn documents_are_not_looked_at_behind_what_a_path_may_find() {
+    for text in ["[0", r#"{"a":1"#, r#"{"a":{"b":2}"#, r#"{"f0":[{"a":1}"#, r#"[{"b":1},"#, "[[0],", "[3"] {
+        let length = u32::try_from(text.len()).unwrap().to_be_bytes();
+        check(&[&[0; 4], &TypeId::JSON.0.to_be_bytes()[..], &length, text.as_bytes()].concat());
+    }
+}

@@ -167,10 +167,27 @@ impl<'a> Pass<'_, 'a> {
             let value = { from }.value()?;
             self.visit_all(&node.fields, value);
         }
-        match scan.peek() {
-            Some(b'{') if !node.members.is_empty() => self.members(scan, node),
-            Some(b'[') if !node.items.is_empty() => self.items(scan, node),
-            _ => scan.skip().map(|()| true),
+        let goes_on = match scan.peek() {
+            Some(b'{') if !node.members.is_empty() => self.members(scan, node)?,
+            Some(b'[') if !node.items.is_empty() => self.items(scan, node)?,
+            _ => scan.skip().map(|()| true)?,
+        };
+        if self.left > 0 {
+            self.pass_by(node);
+        }
+        Ok(goes_on && self.left > 0)
+    }
+
+    /// What was not met below a node that lies behind is not there: only the first part of a name counts.
+    fn pass_by(&mut self, node: &Node) {
+        let nodes = self.nodes;
+        let below = node.members.iter().map(|(_, number)| number).chain(node.items.iter().map(|(_, number)| number));
+        for number in below {
+            let (Some(node), Some(met @ false)) = (nodes.get(*number), self.met.get_mut(*number)) else { continue };
+            *met = true;
+            self.left -= 1;
+            node.visit_nulls(self.visit);
+            self.pass_by(node);
         }
     }
 
