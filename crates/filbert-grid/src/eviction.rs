@@ -57,6 +57,12 @@ pub(crate) fn make_room_here(
     !is_over(shared, map, &state.partition)
 }
 
+/// Evicts from one partition after many entries came at once, as often as after each of them.
+pub(crate) fn make_room_after_many(shared: &Shared, map: &MapCore, cell: &Cell, state: &mut CellState) -> bool {
+    let entries = state.partition.statistics(map.id).entries;
+    (0..=entries / EVICTIONS_PER_VISIT_MAX).any(|_| make_room_here(shared, map, cell, state, None))
+}
+
 /// Lets the other partitions make the room that `partition` could not. Called without any partition's lock.
 #[cold]
 pub(crate) fn make_room_elsewhere(shared: &Shared, map: &MapCore, partition: PartitionId, spared: Option<&[u8]>) {

@@ -88,6 +88,7 @@ impl Grid {
             active: AtomicBool::new(true),
             memory_bytes: AtomicUsize::new(0),
             waiters: AtomicUsize::new(0),
+            statements: AtomicI64::new(1),
             listeners: AtomicUsize::new(0),
             next_sweep_ms: AtomicI64::new(i64::MAX),
             on_due: RwLock::new(None),

@@ -46,6 +46,7 @@ mod shared;
 mod signatures;
 mod statistics;
 mod tap;
+mod together;
 mod waiters;
 
 pub mod metrics;
@@ -68,11 +69,12 @@ pub use map::{JournalRead, Map, Refused};
 pub use objects::{MAP_SERVICE, ObjectEvent, ObjectEventKind, ObjectId, ObjectSink, Objects};
 pub use schemas::Schemas;
 pub use statistics::GridStatistics;
+pub use together::{Claims, NotMade, Together};
 pub use waiters::ParkedReply;
 
 pub use filbert_data::{Blob, PartitionId};
 pub use filbert_store::{
-    Caller, Change, Chunk, ColumnId, ColumnRange, ColumnType, ColumnView, Columns, Cursor, EntryView, EventKind,
-    EvictionPolicy, Expiry, IndexId, IndexStatistics, JournalEvent, LockState, MapStatistics, Metadata, Millis,
-    OwnedChange, PartitionSet, Probe, PutMode, Reply, SlotSet, Value,
+    BatchItem, Caller, Change, Chunk, ColumnId, ColumnRange, ColumnType, ColumnView, Columns, Cursor, EntryView,
+    EventKind, EvictionPolicy, Expected, Expiry, IndexId, IndexStatistics, JournalEvent, LockState, MapStatistics,
+    Metadata, Millis, OwnedChange, PartitionSet, Probe, PutMode, Reply, SlotSet, Value,
 };

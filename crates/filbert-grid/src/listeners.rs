@@ -54,7 +54,7 @@ impl EventKinds {
             EventKind::Cleared => EventKinds::CLEAR_ALL,
             EventKind::EvictedAll => EventKinds::EVICT_ALL,
             EventKind::Loaded => EventKinds::LOADED,
-            EventKind::LockReleased => EventKinds(0),
+            EventKind::LockReleased | EventKind::Unclaimed => EventKinds(0),
         }
     }
 

@@ -316,7 +316,7 @@ impl Map {
     fn let_waiters_go_first(&self, cell: &Cell, state: &mut CellState, key: &[u8], now: Millis) {
         let map = self.core.id;
         if state.waiters.any_for(map, key) && !state.partition.is_locked(map, key, now) {
-            self.shared.run_freed(cell, state, vec![(map, key.into())]);
+            self.shared.run_freed(cell, state, vec![(map, Some(key.into()))]);
         }
     }
 
@@ -356,6 +356,19 @@ impl Map {
                 }
             }
         }
+    }
+
+    /// As [`Map::change_when_free`], giving up `wait_ms` milliseconds from now.
+    pub fn change_within(
+        &self,
+        partition: PartitionId,
+        caller: Caller,
+        change: OwnedChange,
+        wait_ms: i64,
+        reply: ParkedReply,
+    ) {
+        let deadline = self.shared.now().plus(wait_ms);
+        self.change_when_free(partition, caller, change, Some(deadline), reply);
     }
 
     fn park(&self, cell: &Cell, state: &mut CellState, waiter: Waiter, free_at: Option<Millis>) {

@@ -17,7 +17,7 @@ use crate::objects::MAP_SERVICE;
 use crate::shared::Shared;
 
 /// Bytes that a record costs beside key and value, as the memory limit counts before it is made.
-const RECORD_OVERHEAD_BYTES: usize = 64;
+pub(crate) const RECORD_OVERHEAD_BYTES: usize = 64;
 
 /// One map of the member, without the member.
 pub(crate) struct MapCore {
@@ -73,7 +73,7 @@ impl MapCore {
             EventKind::Loaded => (usize::from(event.old_value.is_none()), 0),
             EventKind::Removed | EventKind::Evicted | EventKind::Expired => (0, 1),
             EventKind::Cleared | EventKind::EvictedAll => (0, event.count),
-            EventKind::Updated | EventKind::LockReleased => (0, 0),
+            EventKind::Updated | EventKind::LockReleased | EventKind::Unclaimed => (0, 0),
         };
         if come > gone {
             self.entries.fetch_add(come - gone, Ordering::AcqRel);

@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     /// Bytes that the partitions own together, and those of parked changes.
     pub(crate) memory_bytes: AtomicUsize,
     pub(crate) waiters: AtomicUsize,
+    /// By which the claims of statements are told apart.
+    pub(crate) statements: AtomicI64,
     pub(crate) listeners: AtomicUsize,
     /// When the next sweep is announced for.
     pub(crate) next_sweep_ms: AtomicI64,
@@ -192,6 +194,11 @@ impl Shared {
     pub(crate) fn run_freed(&self, cell: &Cell, state: &mut CellState, freed: Freed) {
         let mut keys = freed;
         while let Some((map, key)) = keys.pop() {
+            let Some(key) = key else {
+                // Some keys of the map are free of a claim: all who wait look again.
+                keys.extend(state.waiters.keys_of(map).into_iter().map(|key| (map, Some(key))));
+                continue;
+            };
             while let Some(waiter) = state.waiters.pop_front(map, &key) {
                 let Some(core) = self.map_by_id(map) else {
                     // A destroyed map's waiters are answered by who destroys it.

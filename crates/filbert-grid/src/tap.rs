@@ -8,8 +8,8 @@ use crate::listeners::EntryEvent;
 use crate::map_core::MapCore;
 use crate::shared::Shared;
 
-/// Keys whose locks were released.
-pub(crate) type Freed = Vec<(MapId, Box<[u8]>)>;
+/// Keys whose locks were released; `None` = any of the map, whose claims were.
+pub(crate) type Freed = Vec<(MapId, Option<Box<[u8]>>)>;
 
 /// Hears of the changes of one command.
 pub(crate) struct Tap<'t> {
@@ -68,9 +68,10 @@ impl<'t> Tap<'t> {
 impl Observer for Tap<'_> {
     #[inline]
     fn observe(&mut self, event: &Event<'_>) {
-        if event.kind == EventKind::LockReleased {
+        if matches!(event.kind, EventKind::LockReleased | EventKind::Unclaimed) {
             if self.shared.waiters.load(std::sync::atomic::Ordering::Acquire) > 0 {
-                self.freed.push((event.map, event.key.into()));
+                let key = (event.kind == EventKind::LockReleased).then(|| event.key.into());
+                self.freed.push((event.map, key));
             }
             return;
         }

@@ -60,6 +60,11 @@ impl Waiters {
         self.by_map.get(&map).is_some_and(|queues| queues.contains_key(key))
     }
 
+    /// The keys of a map that someone waits for.
+    pub(crate) fn keys_of(&self, map: MapId) -> Vec<Box<[u8]>> {
+        self.by_map.get(&map).map_or_else(Vec::new, |queues| queues.keys().cloned().collect())
+    }
+
     pub(crate) fn push_back(&mut self, map: MapId, key: &[u8], waiter: Waiter) {
         self.note_deadline(waiter.deadline);
         self.queue(map, key).push_back(waiter);

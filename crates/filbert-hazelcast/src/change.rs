@@ -50,7 +50,7 @@ where
     A: FnOnce(Reply<'_>, CorrelationId, &mut Vec<u8>) -> Outcome + Copy + Send + 'static,
 {
     let correlation = message.correlation_id();
-    let partition = session.partition(message, change.key().unwrap_or_default());
+    let partition = session.partition(change.key().unwrap_or_default());
     let caller = session.caller(of.thread);
     let map = session.handles.find(&session.grid, of.map)?;
     let out = &mut session.out;
@@ -183,14 +183,8 @@ impl Batch {
     }
 
     /// Makes one change, or parks it. An error ends the batch; what was changed stays changed.
-    pub(crate) fn change(
-        &mut self,
-        session: &mut Session,
-        message: &Message<'_>,
-        map: &str,
-        change: Change<'_>,
-    ) -> Outcome {
-        let partition = session.partition(message, change.key().unwrap_or_default());
+    pub(crate) fn change(&mut self, session: &mut Session, map: &str, change: Change<'_>) -> Outcome {
+        let partition = session.partition(change.key().unwrap_or_default());
         let nobody = session.caller(0);
         let deadline = session.grid.now().plus(millis(session.config.call_timeout));
         let map = session.map(map)?;

@@ -147,13 +147,11 @@ impl Session {
         Ok(self.handles.find(&self.grid, name)?)
     }
 
-    /// The partition of a request about `key`: the one that the client computed, or else ours.
+    /// The partition of a request about `key`. What the message's header says is not asked: an entry that a client has put
+    /// into another partition would be found by nobody else.
     #[inline]
-    pub(crate) fn partition(&self, message: &Message<'_>, key: Data<'_>) -> PartitionId {
-        match self.partition_in_header(message) {
-            Some(partition) => partition,
-            None => filbert_data::partition_of(key, self.grid.partition_count()),
-        }
+    pub(crate) fn partition(&self, key: Data<'_>) -> PartitionId {
+        filbert_data::partition_of(key, self.grid.partition_count())
     }
 
     /// The partition that a request is sent to, if there is such a one.

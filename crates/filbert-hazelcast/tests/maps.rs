@@ -357,3 +357,35 @@ fn a_reply_beyond_the_limit_is_refused_and_iteration_goes_on() {
     let found: usize = (0..271).map(|partition| iterate(&mut client, partition, 10, |_| {}).len()).sum();
     assert_eq!(found, 20);
 }
+
+#[test]
+fn a_key_is_where_its_hash_says_whatever_the_header_does() {
+    let server = Server::start();
+    let mut client = server.client();
+    // A key with the hash of another one in its header, as clients send keys that are to stay together.
+    let bound = [&7i32.to_be_bytes()[..], b"\xff\xff\xff\xf5together"].concat();
+    for key in [b"\0\0\0\0\xff\xff\xff\xf5plain".as_slice(), &bound] {
+        let own = filbert_data::partition_of(key, 271).0 as i32;
+        let others = [(own + 1) % 271, (own + 100) % 271];
+        for (number, partition) in others.into_iter().chain([own, -1, 271, i32::MAX]).enumerate() {
+            let value = number.to_string();
+            let request = put::Request { name: NAME, key, value: value.as_bytes(), thread_id: 1, ttl: -1 };
+            let correlation = client.send_to(&request, partition);
+            client.reply_to(correlation).decode::<put::Response<'_>>();
+            assert_eq!(do_size(&mut client), 1);
+            for partition in [own, others[0], -1] {
+                let correlation = client.send_to(&get::Request { name: NAME, key, thread_id: 1 }, partition);
+                let reply = client.reply_to(correlation);
+                assert_eq!(reply.decode::<get::Response<'_>>().response, Some(value.as_bytes()));
+                let request = get_all::Request { name: NAME, keys: vec![key] };
+                let correlation = client.send_to(&request, partition);
+                assert_eq!(client.reply_to(correlation).decode::<get_all::Response<'_>>().response.len(), 1);
+            }
+        }
+        let map = server.grid.map(NAME).unwrap();
+        assert!(map.contains_key(map.partition_of(key), key));
+        let correlation = client.send_to(&delete::Request { name: NAME, key, thread_id: 1 }, others[1]);
+        client.reply_to(correlation).decode::<delete::Response>();
+        assert_eq!(do_size(&mut client), 0);
+    }
+}

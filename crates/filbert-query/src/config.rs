@@ -20,6 +20,8 @@ pub struct QueryConfig {
     pub parameters_max: usize,
     /// How long a statement may run that says nothing about it; `None` = for ever.
     pub timeout_ms: Option<u64>,
+    /// How long a statement that changes rows waits for a key that others have locked, in milliseconds, each time that it does.
+    pub lock_wait_ms: u64,
     /// Mappings and views together.
     pub catalog_entries_max: usize,
     /// Ended statements that are kept for `sys.jobs_log`; 0 = none.
@@ -38,6 +40,7 @@ impl Default for QueryConfig {
             statement_bytes_max: 10 << 20,
             parameters_max: 10_000,
             timeout_ms: None,
+            lock_wait_ms: 60_000,
             catalog_entries_max: 10_000,
             jobs_log_max: 10_000,
             copy_directory: None,

@@ -65,14 +65,6 @@ impl Plan {
         matches!(self, Plan::Query { short: Some(_), copy: None, .. } | Plan::Change { short: Some(_), .. })
     }
 
-    /// Whether nothing was changed where it failed.
-    pub(crate) fn fails_whole(&self) -> bool {
-        match self {
-            Plan::Change { short: Some(short), .. } => short.fails_whole(),
-            _ => true,
-        }
-    }
-
     /// Whether this plan, of a statement with parameters, means the same as another that has these literals in their places.
     fn same_as_with_literals(&self, other: &Plan, literals: &[Value<'_>]) -> bool {
         match (self, other) {

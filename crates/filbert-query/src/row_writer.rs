@@ -2,26 +2,27 @@
 //!
 //! ```text
 //!  values of many rows ── cells ──► row ── RowMaker ──► key, value ──┬─ Each: written at once, row by row
-//!                                                                   └─ All: kept ── finish: keys checked, then written
+//!                                                                   └─ All: kept ── finish: written together, or not at all
 //! ```
 //!
 //! No row is planned: values go straight to the bytes of entries.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Expr;
-use filbert_data::{Blob, FieldType, Value};
+use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnMeta, Dialect, RowWriter, SqlError, SqlErrorCode, WriteMode};
-use filbert_grid::{Caller, Change, ErrorKind, Map, Millis, threads};
+use filbert_grid::{ErrorKind, threads};
 
 use crate::asker::Asker;
 use crate::catalog::MappingColumn;
 use crate::dialect::{Insert, Parsed, ParsedStatement};
-use crate::dml::apply::Changes;
-use crate::dml::inserter::{Inserter, Scratch, Written};
+use crate::dml::adding::Adding;
+use crate::dml::apply::Waiting;
+use crate::dml::inserter::{Inserter, Scratch};
 use crate::dml::literals::{constant, is_default, parameter};
+use crate::dml::pending::Pending;
 use crate::dml::rows::RowMaker;
 use crate::dml::targets::{fit_targets, target_columns};
 use crate::engine::Inner;
@@ -88,20 +89,15 @@ pub(crate) async fn row_writer(
             cells.push((*target, Cell::Constant(maker.convert(*target, value)?)));
         }
     }
-    let kept = match inserter.writes_entries() {
-        true => Kept::Entries(Vec::new()),
-        false => Kept::Rows(Vec::new()),
-    };
     Ok(Box::new(Writer {
         given: given(maker, &cells),
-        now: tables.grid()?.now(),
+        adding: adding(engine, &inserter, mode),
+        wait_ms: engine.sessions.lock_wait_ms(),
         inserter,
         cells,
         columns: columns.into(),
         occasion: engine.sessions.occasion(asker.dialect(), asker.session()),
         dialect: asker.dialect(),
-        mode,
-        kept,
         written: 0,
         scratch: Scratch::default(),
     }))
@@ -138,14 +134,13 @@ pub(crate) fn copy_writer(
     let cells: Vec<_> = targets.into_iter().enumerate().map(|(at, target)| (target, Cell::Given(at))).collect();
     Ok(Box::new(Writer {
         given: given(maker, &cells),
-        now: tables.grid()?.now(),
+        adding: adding(engine, &inserter, mode),
+        wait_ms: engine.sessions.lock_wait_ms(),
         inserter,
         cells,
         columns,
         occasion: engine.sessions.occasion(asker.dialect(), asker.session()),
         dialect: asker.dialect(),
-        mode,
-        kept: Kept::Entries(Vec::new()),
         written: 0,
         scratch: Scratch::default(),
     }))
@@ -169,9 +164,18 @@ fn given(maker: &RowMaker, cells: &[(usize, Cell)]) -> Vec<bool> {
     (0..maker.mapping().columns.len()).map(|index| cells.iter().any(|(target, _)| *target == index)).collect()
 }
 
+/// Where rows are kept until all are there, if all or none are to be written.
+fn adding(engine: &Inner, inserter: &Inserter, mode: WriteMode) -> Option<Adding> {
+    let pending = || Pending::new(inserter.table().map(), Some(engine.sessions.memory_for_changes()));
+    (mode == WriteMode::All).then(|| Adding::new(inserter, pending(), false))
+}
+
 struct Writer {
     inserter: Inserter,
-    now: Millis,
+    /// Rows that are to be written together; `None` = each is written at once.
+    adding: Option<Adding>,
+    /// How long to wait for a key that others hold, in milliseconds.
+    wait_ms: i64,
     cells: Vec<(usize, Cell)>,
     /// Which columns of a row are given values.
     given: Vec<bool>,
@@ -180,19 +184,8 @@ struct Writer {
     occasion: Occasion,
     /// Whose words errors are in.
     dialect: Dialect,
-    mode: WriteMode,
-    /// What [`WriteMode::All`] keeps.
-    kept: Kept,
     written: u64,
     scratch: Scratch,
-}
-
-/// Rows that are kept until all are there.
-enum Kept {
-    /// As the entries that they become.
-    Entries(Vec<(Blob, Blob)>),
-    /// As they are, with what their parameters were: a row that is there may have to be updated by them.
-    Rows(Vec<(Vec<Value<'static>>, Vec<Value<'static>>)>),
 }
 
 impl RowWriter for Writer {
@@ -205,32 +198,24 @@ impl RowWriter for Writer {
         for (number, given) in values.chunks(self.columns.len().max(1)).enumerate() {
             threads::give_way_at(number);
             row.clear();
-            let outcome = self.fill(given, &mut row).and_then(|()| match self.mode {
-                WriteMode::All => self.keep(&row, given),
-                WriteMode::Each => self.put(&row, given),
+            let outcome = self.fill(given, &mut row).and_then(|()| match &mut self.adding {
+                Some(adding) => adding.add(&self.inserter, &row, given, &self.occasion),
+                None => self.put(&row, given),
             });
             on_row(outcome.map_err(|error| said(error, "", self.dialect)));
         }
     }
 
     fn finish(mut self: Box<Self>) -> Result<u64, SqlError> {
-        match std::mem::replace(&mut self.kept, Kept::Rows(Vec::new())) {
-            Kept::Entries(entries) => self.finish_entries(&entries),
-            Kept::Rows(rows) => {
-                for (row, parameters) in &rows {
-                    self.put(row, parameters)?;
-                }
-                Ok(self.written)
-            }
-        }
+        let made = match self.adding.take() {
+            Some(adding) => adding.make_blocking(&self.inserter, self.wait_ms, &self.occasion),
+            None => Ok(self.written),
+        };
+        made.map_err(|error| said(error, "", self.dialect))
     }
 }
 
 impl Writer {
-    fn map(&self) -> &Map {
-        self.inserter.table().map()
-    }
-
     /// Makes a row whole.
     fn fill<'v>(&self, given: &'v [Value<'_>], row: &mut Vec<Value<'v>>) -> Result<(), SqlError> {
         if given.len() != self.columns.len() {
@@ -254,14 +239,6 @@ impl Writer {
         maker.complete(row, &self.given, &self.occasion)
     }
 
-    fn keep(&mut self, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<u64, SqlError> {
-        match &mut self.kept {
-            Kept::Entries(entries) => entries.push(self.inserter.maker().entry(row)?),
-            Kept::Rows(rows) => rows.push((owned(row), owned(parameters))),
-        }
-        Ok(1)
-    }
-
     /// Writes a row; waits for a key that is locked.
     fn put(&mut self, row: &[Value<'_>], parameters: &[Value<'_>]) -> Result<u64, SqlError> {
         loop {
@@ -270,67 +247,9 @@ impl Writer {
                 return Ok(written.count());
             }
             let key = self.inserter.maker().writer().key(row)?;
-            Changes::new(self.map(), self.now).block_until_free(&key)?;
+            Waiting { map: self.inserter.table().map(), wait_ms: self.wait_ms }.block_until_free(&key)?;
         }
     }
-
-    fn put_entry(&self, key: &Blob, value: &Blob) -> Result<Written, SqlError> {
-        loop {
-            match self.inserter.write_entry(key, value)? {
-                Some(written) => return Ok(written),
-                None => Changes::new(self.map(), self.now).block_until_free(key)?,
-            }
-        }
-    }
-
-    fn finish_entries(&self, entries: &[(Blob, Blob)]) -> Result<u64, SqlError> {
-        if self.mode == WriteMode::Each {
-            return Ok(self.written);
-        }
-        if self.inserter.fails_on_key() {
-            self.check_keys(entries)?;
-        }
-        let mut count = 0;
-        for (done, (key, value)) in entries.iter().enumerate() {
-            match self.put_entry(key, value) {
-                Ok(written) => count += written.count(),
-                Err(error) => {
-                    // Someone else was there first: what was written is taken back.
-                    self.take_back(entries.get(..done).unwrap_or_default());
-                    return Err(error);
-                }
-            }
-        }
-        Ok(count)
-    }
-
-    /// Fails if a key is there, or twice among those that are to be written.
-    fn check_keys(&self, entries: &[(Blob, Blob)]) -> Result<(), SqlError> {
-        let mut seen: HashSet<&[u8]> = HashSet::with_capacity(entries.len());
-        for (key, _) in entries {
-            if !seen.insert(key) || self.map().entry_view(self.map().partition_of(key), key, |view| view.is_some()) {
-                return Err(self.inserter.maker().duplicate(key));
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes out entries that were written, unless others have changed them since.
-    fn take_back(&self, entries: &[(Blob, Blob)]) {
-        if !self.inserter.fails_on_key() {
-            // Which of them were there before is not known.
-            return;
-        }
-        for (key, value) in entries {
-            let change = Change::RemoveIfSame { key, expected: value };
-            // A key that was locked or changed meanwhile is another's affair.
-            let _ = self.map().change(self.map().partition_of(key), Caller::default(), change, |_| ());
-        }
-    }
-}
-
-fn owned(values: &[Value<'_>]) -> Vec<Value<'static>> {
-    values.iter().map(|value| value.clone().into_owned()).collect()
 }
 
 /// The same value, without a copy of its bytes.

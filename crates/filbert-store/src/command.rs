@@ -175,11 +175,31 @@ pub enum ChangeOf<B> {
         /// The caller's number for this call. A repetition does no harm, so it is not kept.
         reference: i64,
     },
+    /// Changes nothing, and so waits, where it is parked, until no one else holds the key; `Done`.
+    Await {
+        /// The key's bytes.
+        key: B,
+    },
+    /// Claims the keys of a [`Batch`](crate::Batch) for the caller, in place of what it has claimed of the map before: until
+    /// that is written or given back, others find these keys locked; nothing else shows it. `Claimed`, with the places of
+    /// those that are not as expected, which are claimed all the same; or `Held`, where someone else holds a key: then
+    /// nothing was claimed.
+    Claim {
+        /// The batch's bytes.
+        batch: B,
+    },
+    /// Makes the changes of a batch, whose keys the caller has claimed, and ends its claim; `Count` of changes.
+    WriteBatch {
+        /// The batch's bytes.
+        batch: B,
+    },
+    /// Ends the caller's claim; `Done`.
+    Unclaim,
     /// Takes out all entries but those of locked keys, one event `Cleared`; `Count` of entries.
     Clear,
     /// As [`ChangeOf::Clear`], with one event `EvictedAll`.
     EvictAll,
-    /// Frees every lock of one client, in all maps; `Count` of locks.
+    /// Frees every lock and claim of one client, in all maps; `Count` of locks.
     ReleaseLocks {
         /// The client that went.
         client: Uuid,
@@ -214,8 +234,12 @@ impl<B> ChangeOf<B> {
             | ChangeOf::SetTtl { key, .. }
             | ChangeOf::Lock { key, .. }
             | ChangeOf::Unlock { key, .. }
-            | ChangeOf::ForceUnlock { key, .. } => Some(key),
-            ChangeOf::Clear
+            | ChangeOf::ForceUnlock { key, .. }
+            | ChangeOf::Await { key } => Some(key),
+            ChangeOf::Claim { .. }
+            | ChangeOf::WriteBatch { .. }
+            | ChangeOf::Unclaim
+            | ChangeOf::Clear
             | ChangeOf::EvictAll
             | ChangeOf::ReleaseLocks { .. }
             | ChangeOf::Expire { .. }
@@ -245,6 +269,10 @@ impl<B> ChangeOf<B> {
             ChangeOf::ForceUnlock { key, reference } => {
                 ChangeOf::ForceUnlock { key: bytes(key), reference: *reference }
             }
+            ChangeOf::Await { key } => ChangeOf::Await { key: bytes(key) },
+            ChangeOf::Claim { batch } => ChangeOf::Claim { batch: bytes(batch) },
+            ChangeOf::WriteBatch { batch } => ChangeOf::WriteBatch { batch: bytes(batch) },
+            ChangeOf::Unclaim => ChangeOf::Unclaim,
             ChangeOf::Clear => ChangeOf::Clear,
             ChangeOf::EvictAll => ChangeOf::EvictAll,
             ChangeOf::ReleaseLocks { client } => ChangeOf::ReleaseLocks { client: *client },
@@ -301,6 +329,10 @@ mod tests {
             Change::Lock { key: b"k", lease_ms: Some(1), reference: 2 },
             Change::Unlock { key: b"k", reference: 3 },
             Change::ForceUnlock { key: b"k", reference: 4 },
+            Change::Await { key: b"k" },
+            Change::Claim { batch: b"b" },
+            Change::WriteBatch { batch: b"b" },
+            Change::Unclaim,
             Change::Clear,
             Change::EvictAll,
             Change::ReleaseLocks { client: Uuid::from_u128(7) },

@@ -33,7 +33,7 @@ pub struct Event<'a> {
     pub partition: PartitionId,
     /// What happened.
     pub kind: EventKind,
-    /// The key; empty for `Cleared` and `EvictedAll`.
+    /// The key; empty for `Cleared`, `EvictedAll` and `Unclaimed`.
     pub key: &'a [u8],
     /// The new value, where there is one.
     pub value: Option<&'a [u8]>,
@@ -41,9 +41,11 @@ pub struct Event<'a> {
     pub old_value: Option<&'a [u8]>,
     /// Who asked for the change; for expiry, whoever asked for the command that found the entry expired.
     pub caller: Caller,
-    /// The map's number of changes in this partition after this one. `LockReleased` does not count.
+    /// The map's number of changes in this partition after this one. `LockReleased` and `Unclaimed` do not
+    /// count.
     pub sequence: u64,
-    /// Entries taken out by `Cleared` and `EvictedAll`; otherwise 1, and 0 for `LockReleased`.
+    /// Entries taken out by `Cleared` and `EvictedAll`; otherwise 1, and 0 for `LockReleased` and
+    /// `Unclaimed`.
     pub count: usize,
 }
 
@@ -68,4 +70,6 @@ pub enum EventKind {
     Loaded,
     /// A key is free of its lock: given back, lease ended, or client gone. Not an event of the map: it lets waiters run.
     LockReleased,
+    /// Keys are free of a claim. Not an event of the map: it lets waiters run.
+    Unclaimed,
 }

@@ -58,9 +58,8 @@ impl Map {
     ) -> Option<(u64, Place, EventKind)> {
         let size = if policy == EvictionPolicy::Random { 1 } else { self.settings.eviction_sample_size.max(1) };
         let mut best: Option<&Record> = None;
-        let eligible = self
-            .run_from(random)
-            .filter(|record| except != Some(record.key()) && !self.locks.is_locked(record.key(), now));
+        let eligible =
+            self.run_from(random).filter(|record| except != Some(record.key()) && !self.is_held(record.key(), now));
         for record in eligible.take(size) {
             if record.is_expired(now) {
                 return self.locate(record, EventKind::Expired);

@@ -70,6 +70,8 @@
 //! assert_eq!(partition.get(map, b"key", Millis(2_000)), Some(b"value".as_slice()));
 //! ```
 
+mod batch;
+mod claims;
 mod columns;
 mod command;
 mod derived;
@@ -91,8 +93,10 @@ mod settings;
 mod slots;
 mod table;
 mod take;
+mod together;
 mod view;
 
+pub use batch::{Batch, BatchItem, BatchPlace, Expected};
 pub use columns::{Chunk, ColumnRange, ColumnType, ColumnView, Columns};
 pub use command::{Change, ChangeOf, Command, Expiry, Metadata, OwnedChange, PutMode};
 pub use event::{Event, EventKind, NoObserver, Observer};

@@ -3,6 +3,7 @@
 use filbert_data::PartitionId;
 use foldhash::quality::FixedState;
 
+use crate::claims::Claims;
 use crate::derived::Derived;
 use crate::expiry::Schedule;
 use crate::journal::Journal;
@@ -27,6 +28,7 @@ pub(crate) struct Map {
     pub(crate) table: Table,
     pub(crate) schedule: Schedule,
     pub(crate) locks: Locks,
+    pub(crate) claims: Claims,
     pub(crate) log: ChangeLog,
     pub(crate) counters: MapStatistics,
     pub(crate) record_bytes: usize,
@@ -71,6 +73,11 @@ impl ChangeLog {
         self.tell(cx, EventKind::LockReleased, key, None, None, 0);
     }
 
+    /// Tells that keys are free of a claim, which changes no entry.
+    pub(crate) fn announce_unclaimed(&mut self, cx: &mut Context<'_>) {
+        self.tell(cx, EventKind::Unclaimed, &[], None, None, 0);
+    }
+
     fn tell(
         &mut self,
         cx: &mut Context<'_>,
@@ -102,6 +109,7 @@ impl Map {
             table: Table::new(FixedState::with_seed(hash_seed)),
             schedule: Schedule::default(),
             locks: Locks::default(),
+            claims: Claims::default(),
             log: ChangeLog { map: id, sequence: 0, journal },
             counters: MapStatistics::default(),
             record_bytes: 0,
@@ -237,6 +245,7 @@ impl Map {
             + self.table.bytes()
             + self.schedule.bytes()
             + self.locks.bytes()
+            + self.claims.bytes()
             + journal_bytes
             + derived_bytes
     }

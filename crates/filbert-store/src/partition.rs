@@ -246,6 +246,11 @@ fn change_map(map: &mut Map, cx: &mut Context<'_>, change: Change<'_>, generator
         ChangeOf::Lock { key, lease_ms, reference } => map.lock(cx, key, lease_ms, reference),
         ChangeOf::Unlock { key, reference } => map.unlock(cx, key, reference),
         ChangeOf::ForceUnlock { key, .. } => map.force_unlock(cx, key),
+        // Whoever else holds the key is told by the lock's own check.
+        ChangeOf::Await { key } => map.refuse_locked(cx, key).unwrap_or(Reply::Done),
+        ChangeOf::Claim { batch } => map.claim(cx, batch),
+        ChangeOf::WriteBatch { batch } => map.write_batch(cx, batch),
+        ChangeOf::Unclaim => map.unclaim(cx),
         ChangeOf::Clear => map.clear(cx, EventKind::Cleared),
         ChangeOf::EvictAll => map.clear(cx, EventKind::EvictedAll),
         ChangeOf::EvictSample { policy, count, except } => {

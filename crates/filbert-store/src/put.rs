@@ -125,7 +125,7 @@ impl Map {
         }
     }
 
-    fn add(
+    pub(crate) fn add(
         &mut self,
         cx: &mut Context<'_>,
         hash: u64,
@@ -160,7 +160,7 @@ impl Map {
 
     /// Writes over an entry. Returns the old record where the mode answers the old value.
     #[inline]
-    fn update(
+    pub(crate) fn update(
         &mut self,
         cx: &mut Context<'_>,
         hash: u64,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use crate::record::Record;
-use crate::{Caller, MapId, Millis};
+use crate::{BatchPlace, Caller, MapId, Millis};
 
 /// The answer to a command. It may borrow from the partition, so it is read before the next command is applied.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,6 +22,10 @@ pub enum Reply<'p> {
         /// When the lease ends, if it does.
         free_at: Option<Millis>,
     },
+    /// The keys of a batch are claimed. The places of those items that are not as expected.
+    Claimed(Vec<BatchPlace>),
+    /// The key of the item at this place is locked or claimed by someone else; nothing was claimed.
+    Held(BatchPlace),
     /// The caller does not hold the lock that it wants to give back.
     NotOwner {
         /// Who holds it, if anybody does.

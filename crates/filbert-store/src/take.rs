@@ -12,12 +12,24 @@ impl Map {
     /// The reply for a key that another caller has locked. A lease that ended is freed here.
     #[inline]
     pub(crate) fn refuse_locked(&mut self, cx: &mut Context<'_>, key: &[u8]) -> Option<Reply<'static>> {
-        if self.locks.is_empty() {
+        if self.locks.is_empty() && self.claims.is_empty() {
             return None;
         }
+        self.refuse_held(cx, key)
+    }
+
+    fn refuse_held(&mut self, cx: &mut Context<'_>, key: &[u8]) -> Option<Reply<'static>> {
         self.free_if_ended(cx, key);
+        if !self.claims.is_empty() && self.claims.has(self.table.hash(key), cx.caller) {
+            return Some(Reply::Locked { free_at: None });
+        }
         let state = self.locks.state(key, cx.now).filter(|state| state.owner != cx.caller)?;
         Some(Reply::Locked { free_at: state.lease_until })
+    }
+
+    /// Whether anybody has the key locked or claimed, so that eviction spares it.
+    pub(crate) fn is_held(&self, key: &[u8], now: Millis) -> bool {
+        self.locks.is_locked(key, now) || !self.claims.is_empty() && self.claims.has_any(self.table.hash(key))
     }
 
     fn free_if_ended(&mut self, cx: &mut Context<'_>, key: &[u8]) {
@@ -65,7 +77,7 @@ impl Map {
     }
 
     pub(crate) fn evict(&mut self, cx: &mut Context<'_>, key: &[u8]) -> Reply<'static> {
-        if self.locks.is_locked(key, cx.now) {
+        if self.is_held(key, cx.now) {
             return Reply::Flag(false);
         }
         let hash = self.table.hash(key);
@@ -73,9 +85,10 @@ impl Map {
         Reply::Flag(place.and_then(|place| self.take(cx, hash, place, EventKind::Evicted)).is_some())
     }
 
-    /// Takes out all entries but those of locked keys. Entries whose time was over are not counted.
+    /// Takes out all entries but those of locked keys. Entries whose time was over are not counted: they have expired. Claims
+    /// do not keep an entry: what is written by them comes before the clearing or after it.
     pub(crate) fn clear(&mut self, cx: &mut Context<'_>, kind: EventKind) -> Reply<'static> {
-        let (mut live_count, mut dropped_count) = (0, 0);
+        let mut live_count = 0;
         let all = self.table.take_all();
         self.schedule.clear();
         self.record_bytes = 0;
@@ -88,8 +101,12 @@ impl Map {
                 self.put_back(record);
                 continue;
             }
-            dropped_count += 1;
-            live_count += usize::from(!record.is_expired(cx.now));
+            if record.is_expired(cx.now) {
+                self.counters.expirations += 1;
+                self.log.announce(cx, EventKind::Expired, record.key(), None, Some(record.value()));
+                continue;
+            }
+            live_count += 1;
             if let Some(journal) = &mut self.log.journal {
                 journal.append(journal_kind, record.key(), Some(record.value()), None, cx.now);
             }
@@ -97,7 +114,7 @@ impl Map {
         if kind == EventKind::EvictedAll {
             self.counters.evictions += live_count as u64;
         }
-        if dropped_count > 0 {
+        if live_count > 0 {
             self.counters.last_update_ms = cx.now.0;
             self.log.announce_all(cx, kind, live_count);
         }
@@ -205,6 +222,9 @@ impl Map {
             // A lease that ended is freed along, but was no lock any more.
             count += usize::from(self.locks.is_locked(&key, cx.now));
             self.free(cx, &key);
+        }
+        if self.claims.release_client(client) {
+            self.log.announce_unclaimed(cx);
         }
         count
     }

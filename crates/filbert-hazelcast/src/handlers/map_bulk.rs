@@ -76,13 +76,11 @@ fn handle_add_index(session: &mut Session, message: &Message<'_>) -> Outcome {
 
 fn handle_get_all(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: get_all::Request<'_> = message.decode()?;
-    let header = session.partition_in_header(message);
     let map = session.handles.find(&session.grid, request.name)?;
     let mut listing = Listing::begin(message, session.config.reply_bytes_max, &mut session.out);
     listing.open();
     for key in request.keys {
-        let partition = header.unwrap_or_else(|| map.partition_of(key));
-        map.get(partition, key, |value| {
+        map.get(map.partition_of(key), key, |value| {
             if let Some(value) = value {
                 listing.entry(key, value);
             }
@@ -96,7 +94,7 @@ fn handle_put_all(session: &mut Session, message: &Message<'_>) -> Outcome {
     let mut batch = Batch::new(session, message, |correlation, out| put_all::Response {}.encode(correlation, out));
     for (key, value) in request.entries {
         let put = Change::Put { key, value, expiry: Expiry::DEFAULT, mode: PutMode::Set };
-        batch.change(session, message, request.name, put)?;
+        batch.change(session, request.name, put)?;
     }
     batch.finish(session);
     Ok(())
@@ -109,7 +107,7 @@ fn handle_put_all_with_metadata(session: &mut Session, message: &Message<'_>) ->
     for entry in &request.entries {
         let mode = PutMode::Metadata(metadata(entry));
         let put = Change::Put { key: entry.key, value: entry.value, expiry: Expiry::DEFAULT, mode };
-        batch.change(session, message, request.name, put)?;
+        batch.change(session, request.name, put)?;
     }
     batch.finish(session);
     Ok(())

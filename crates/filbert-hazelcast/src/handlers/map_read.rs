@@ -28,7 +28,7 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
 
 fn handle_get(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: get::Request<'_> = message.decode()?;
-    let partition = session.partition(message, request.key);
+    let partition = session.partition(request.key);
     let map = session.handles.find(&session.grid, request.name)?;
     let out = &mut session.out;
     map.get(partition, request.key, |value| get::Response { response: value }.encode(message.correlation_id(), out));
@@ -51,7 +51,7 @@ impl<'a> Get<'a> {
             return None;
         }
         let request: get::Request<'a> = message.decode().ok()?;
-        let partition = session.partition(message, request.key);
+        let partition = session.partition(request.key);
         Some(Self { request, partition, correlation: message.correlation_id() })
     }
 
@@ -90,7 +90,7 @@ pub(crate) fn handle_gets(session: &mut Session, gets: &[Option<Get<'_>>], out_b
 
 fn handle_contains_key(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: contains_key::Request<'_> = message.decode()?;
-    let partition = session.partition(message, request.key);
+    let partition = session.partition(request.key);
     let response = session.map(request.name)?.contains_key(partition, request.key);
     contains_key::Response { response }.encode(message.correlation_id(), &mut session.out);
     Ok(())
@@ -105,7 +105,7 @@ fn handle_contains_value(session: &mut Session, message: &Message<'_>) -> Outcom
 
 fn handle_get_entry_view(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: get_entry_view::Request<'_> = message.decode()?;
-    let partition = session.partition(message, request.key);
+    let partition = session.partition(request.key);
     let map = session.handles.find(&session.grid, request.name)?;
     let out = &mut session.out;
     map.entry_view(partition, request.key, |view| {
@@ -131,7 +131,7 @@ fn handle_get_entry_view(session: &mut Session, message: &Message<'_>) -> Outcom
 
 fn handle_is_locked(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: is_locked::Request<'_> = message.decode()?;
-    let partition = session.partition(message, request.key);
+    let partition = session.partition(request.key);
     let response = session.map(request.name)?.is_locked(partition, request.key);
     is_locked::Response { response }.encode(message.correlation_id(), &mut session.out);
     Ok(())

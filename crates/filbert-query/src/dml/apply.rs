@@ -1,11 +1,8 @@
-//! Applying changes to entries from a query's threads, where waiting for a locked key is no harm.
+//! Applying changes to entries: one of one key in place, and waiting for keys that others hold.
 
 use filbert_grid::query::{SqlError, SqlErrorCode};
-use filbert_grid::{Caller, Change, Expiry, GridError, Map, Millis, PutMode, Refused, Reply};
+use filbert_grid::{Caller, Change, GridError, Map, ParkedReply, Reply};
 use tokio::sync::oneshot;
-
-/// How long a statement waits for a key that a client has locked.
-const LOCK_WAIT_MS: i64 = 60_000;
 
 /// What a change did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,73 +13,48 @@ pub(crate) enum Outcome {
     Differs,
 }
 
-/// Entries of one map, changed one by one.
-pub(crate) struct Changes<'m> {
-    map: &'m Map,
-    now: Millis,
+/// Waits for keys that others have locked or claimed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting<'m> {
+    pub(crate) map: &'m Map,
+    /// How long, in milliseconds, counted from the moment when the waiting begins.
+    pub(crate) wait_ms: i64,
 }
 
-impl<'m> Changes<'m> {
-    pub(crate) fn new(map: &'m Map, now: Millis) -> Self {
-        Changes { map, now }
+impl Waiting<'_> {
+    /// Waits until a key is free.
+    ///
+    /// # Errors
+    /// It took too long, or the member is shutting down.
+    pub(crate) async fn until_free(self, key: &[u8]) -> Result<(), SqlError> {
+        let (sender, receiver) = oneshot::channel();
+        // Nobody waits any more if the statement was cancelled.
+        self.park(key, Box::new(move |reply| _ = sender.send(reply.map(|_| ()))));
+        receiver.await.unwrap_or(Err(GridError::NotActive)).map_err(not_free)
     }
 
-    /// Writes an entry that is not there yet.
-    pub(crate) async fn insert(&self, key: &[u8], value: &[u8]) -> Result<Outcome, SqlError> {
-        self.change(Change::Put { key, value, expiry: Expiry::DEFAULT, mode: PutMode::IfAbsent }).await
-    }
-
-    /// Writes a new value if the old one is still there.
-    pub(crate) async fn replace(&self, key: &[u8], expected: &[u8], value: &[u8]) -> Result<Outcome, SqlError> {
-        self.change(Change::ReplaceIfSame { key, expected, value }).await
-    }
-
-    /// Takes an entry out if its value is still the same.
-    pub(crate) async fn remove(&self, key: &[u8], expected: &[u8]) -> Result<Outcome, SqlError> {
-        self.change(Change::RemoveIfSame { key, expected }).await
-    }
-
-    /// Waits until a key that is locked is free.
-    pub(crate) async fn until_free(&self, key: &[u8]) -> Result<(), SqlError> {
-        // No value is without a header: nothing is removed.
-        self.remove(key, &[]).await.map(|_| ())
-    }
-
-    /// Waits in this thread until a key that is locked is free.
-    pub(crate) fn block_until_free(&self, key: &[u8]) -> Result<(), SqlError> {
+    /// Waits in this thread until a key is free.
+    ///
+    /// # Errors
+    /// As [`Waiting::until_free`].
+    pub(crate) fn block_until_free(self, key: &[u8]) -> Result<(), SqlError> {
         let (sender, receiver) = std::sync::mpsc::channel();
-        let reply = Box::new(move |reply: Result<Reply<'_>, GridError>| {
-            let _ = sender.send(reply.map(|_| ()));
-        });
-        let deadline = Some(self.now.plus(LOCK_WAIT_MS));
-        let nothing = Change::RemoveIfSame { key, expected: &[] }.to_owned();
-        self.map.change_when_free(self.map.partition_of(key), Caller::default(), nothing, deadline, reply);
-        match receiver.recv() {
-            Ok(free) => Ok(free?),
-            Err(_) => Err(GridError::NotActive.into()),
-        }
+        self.park(key, Box::new(move |reply| _ = sender.send(reply.map(|_| ()))));
+        receiver.recv().unwrap_or(Err(GridError::NotActive)).map_err(not_free)
     }
 
-    async fn change(&self, change: Change<'_>) -> Result<Outcome, SqlError> {
-        let key = change.key().unwrap_or_default();
+    fn park(self, key: &[u8], reply: ParkedReply) {
         let partition = self.map.partition_of(key);
-        match self.map.change(partition, Caller::default(), change, |reply| outcome(&reply)) {
-            Ok(outcome) => Ok(outcome),
-            Err(Refused::Error(error)) => Err(error.into()),
-            Err(Refused::Locked { .. }) => {
-                let (sender, receiver) = oneshot::channel();
-                let deadline = Some(self.now.plus(LOCK_WAIT_MS));
-                let reply = Box::new(move |reply: Result<Reply<'_>, GridError>| {
-                    // Nobody waits any more if the statement was cancelled.
-                    let _ = sender.send(reply.map(|reply| outcome(&reply)));
-                });
-                self.map.change_when_free(partition, Caller::default(), change.to_owned(), deadline, reply);
-                match receiver.await {
-                    Ok(outcome) => Ok(outcome?),
-                    Err(_) => Err(GridError::NotActive.into()),
-                }
-            }
-        }
+        let change = Change::Await { key }.to_owned();
+        self.map.change_within(partition, Caller::default(), change, self.wait_ms, reply);
+    }
+}
+
+/// Why a key did not come free.
+fn not_free(error: GridError) -> SqlError {
+    match error {
+        GridError::LockTimeout { .. } => SqlError::from(error).with_sqlstate("55P03"),
+        error => error.into(),
     }
 }
 

@@ -8,9 +8,11 @@ use filbert_grid::query::SqlError;
 use futures::StreamExt;
 
 use crate::dialect::Insert;
-use crate::dml::inserter::{Inserter, Scratch, Written};
+use crate::dml::adding::Adding;
+use crate::dml::inserter::Inserter;
+use crate::dml::returning::Returning;
 use crate::dml::targets::{fit_targets, target_columns};
-use crate::dml::{Changed, Dml, Rows, literals, select};
+use crate::dml::{Changed, Dml, Rows, literals};
 use crate::error::{of_datafusion, parsing_error};
 use crate::plan::columns::name_columns;
 use crate::plan::planner::expand_views;
@@ -22,21 +24,21 @@ impl Dml<'_> {
         let mapping = mapped.mapping.clone();
         let state = self.sessions.planning(self.dialect);
         let inserter = Inserter::new(self.tables, state, insert, mapped)?;
-        let mut changed = self.begin(&mapping, insert.alias.as_deref(), &insert.table, insert.returning.as_deref())?;
+        let returning =
+            self.returning(&mapping, insert.alias.as_deref(), &insert.table, insert.returning.as_deref())?;
+        let mut adding = Adding::new(&inserter, self.pending(inserter.table()), returning.is_some());
         let mut targets = target_columns(&mapping, &insert.columns)?;
         let Some(source) = &insert.source else {
             let mut row = vec![Value::Null; mapping.columns.len()];
             let given = vec![false; row.len()];
             inserter.maker().complete(&mut row, &given, &self.occasion)?;
-            let written = self.write(&inserter, &row, parameters).await?;
-            changed.add(&written, &row, parameters, &self.occasion)?;
-            return changed.end();
+            adding.add(&inserter, &row, parameters, &self.occasion)?;
+            return self.make(adding, &inserter, returning.as_ref(), parameters).await;
         };
         let mut query = (**source).clone();
         let defaults = take_defaults(&mut query);
         expand_views(self.tables, &mut query)?;
         name_columns(&mut query, &|name| self.tables.visible_columns(name));
-        let reads_target = select::reads(&query, &insert.table);
         let mut stream = self.stream(query, parameters).await?;
         let width = stream.schema().fields().len();
         fit_targets(&mapping, &insert.columns, &mut targets, width);
@@ -48,14 +50,8 @@ impl Dml<'_> {
             )));
         }
         let is_given = |number: usize| (0..width).map(move |source| (number, source));
-        // A source that reads what is written must not meet its own rows.
-        let mut read = Vec::new();
-        while reads_target && let Some(batch) = stream.next().await {
-            read.push(batch);
-        }
-        let mut batches = futures::stream::iter(read).chain(stream);
         let mut number = 0;
-        while let Some(batch) = batches.next().await {
+        while let Some(batch) = stream.next().await {
             let batch = batch.map_err(|error| of_datafusion(&error))?;
             let rows = Rows::of(&batch);
             for at in 0..batch.num_rows() {
@@ -75,28 +71,24 @@ impl Dml<'_> {
                     }
                 }
                 inserter.maker().complete(&mut row, &given, &self.occasion)?;
-                let written = self.write(&inserter, &row, parameters).await?;
-                changed.add(&written, &row, parameters, &self.occasion)?;
+                adding.add(&inserter, &row, parameters, &self.occasion)?;
                 number += 1;
             }
         }
-        changed.end()
+        self.make(adding, &inserter, returning.as_ref(), parameters).await
     }
 
-    /// Writes a row, when its key is free.
-    async fn write(
+    /// Makes the changes of all rows.
+    async fn make(
         &self,
+        adding: Adding,
         inserter: &Inserter,
-        row: &[Value<'_>],
+        returning: Option<&Returning>,
         parameters: &[Value<'_>],
-    ) -> Result<Written, SqlError> {
-        loop {
-            if let Some(written) = inserter.write(row, parameters, &self.occasion, &mut Scratch::default())? {
-                return Ok(written);
-            }
-            let key = inserter.maker().writer().key(row)?;
-            self.changes(inserter.table()).until_free(&key).await?;
-        }
+    ) -> Result<Changed, SqlError> {
+        let wait_ms = self.sessions.lock_wait_ms();
+        let (count, told) = adding.make(inserter, wait_ms, returning, parameters, &self.occasion).await?;
+        Ok(Changed::of(count, returning, told))
     }
 }
 

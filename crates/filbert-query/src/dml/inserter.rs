@@ -1,17 +1,19 @@
-//! Writing one new row, and what is done if its key is there: an error, nothing, or an update of the row that is there.
+//! Adding one row, and what is done if its key is there: an error, nothing, or an update of the row that is there. It is written
+//! at once ([`Inserter::write`]), or planned as one of the changes that its statement makes together ([`Inserter::plan`]).
 
 use std::sync::Arc;
 
 use datafusion::execution::session_state::SessionState;
 use filbert_data::{Blob, Value};
 use filbert_grid::query::{SqlError, SqlErrorCode};
-use filbert_grid::{Caller, Change, Expiry, PutMode, Refused};
+use filbert_grid::{Caller, Change, Expected, Expiry, PutMode, Refused};
 
 use crate::catalog::Mapping;
 use crate::dialect::{ConflictTarget, Insert, OnConflict, schema_of};
 use crate::dml::apply::{Outcome, outcome};
 use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::is_default;
+use crate::dml::pending::{Pending, ROUNDS_MAX, changed_too_often};
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::dml::targets::assigned_columns;
@@ -19,9 +21,6 @@ use crate::error::parsing_error;
 use crate::scan::table::MapTable;
 use crate::surroundings::Occasion;
 use crate::tables::{Mapped, Tables};
-
-/// How often a row is looked at again that others change meanwhile.
-const ROUNDS_MAX: usize = 100;
 
 /// Writes new rows of a table or a mapping.
 pub(crate) struct Inserter {
@@ -51,6 +50,13 @@ struct UpdateThere {
 pub(crate) struct Scratch {
     key: Vec<u8>,
     value: Vec<u8>,
+}
+
+impl Scratch {
+    /// The key of the row that was written last.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
 }
 
 /// What became of a row.
@@ -117,12 +123,67 @@ impl Inserter {
         matches!(self.on_key, OnKey::Overwrite)
     }
 
-    /// Whether a row that is there stays or is overwritten as a whole, so that a row need not be known to write its entry.
-    pub(crate) fn writes_entries(&self) -> bool {
-        !matches!(self.on_key, OnKey::Update(_))
+    /// Whether what becomes of a row depends on what is there.
+    pub(crate) fn looks_first(&self) -> bool {
+        matches!(self.on_key, OnKey::Nothing | OnKey::Update(_))
     }
 
-    /// Writes a row that is whole; `None` if its key is locked by someone: nothing has been changed then.
+    /// Plans the change that a row that is whole makes, as one of several that are made together.
+    ///
+    /// # Errors
+    /// Another row has the same key and that is an error, the row that is there cannot be updated, or the changes are too many.
+    pub(crate) fn plan(
+        &self,
+        row: &[Value<'_>],
+        parameters: &[Value<'_>],
+        occasion: &Occasion,
+        scratch: &mut Scratch,
+        pending: &mut Pending,
+    ) -> Result<Written, SqlError> {
+        let Scratch { key, value } = scratch;
+        self.maker.writer().entry_into(row, key, value)?;
+        let (key, value) = (key.as_slice(), value.as_slice());
+        match &self.on_key {
+            OnKey::Fail => match pending.add(key, Expected::Nothing, Some(value))? {
+                true => Ok(Written::Added),
+                false => Err(self.maker.duplicate(key)),
+            },
+            OnKey::Overwrite => {
+                // Of several rows with the same key, the last one stays.
+                if !pending.add(key, Expected::Anything, Some(value))? {
+                    pending.take_out(key);
+                    pending.add(key, Expected::Anything, Some(value))?;
+                }
+                Ok(Written::Added)
+            }
+            OnKey::Nothing if self.found(key).is_some() => Ok(Written::Nothing),
+            OnKey::Nothing => match pending.add(key, Expected::Nothing, Some(value))? {
+                true => Ok(Written::Added),
+                false => Ok(Written::Nothing),
+            },
+            OnKey::Update(_) if pending.get(key).is_some() => Err(updated_twice()),
+            OnKey::Update(update) => {
+                let Some(old) = self.found(key) else {
+                    pending.add(key, Expected::Nothing, Some(value))?;
+                    return Ok(Written::Added);
+                };
+                let Some(new) = self.updated(update, (key, &old), row, parameters, occasion)? else {
+                    return Ok(Written::Nothing);
+                };
+                let replacement = self.maker.writer().value(&new)?;
+                pending.add(key, Expected::Value(&old), Some(&replacement))?;
+                Ok(Written::Updated(new))
+            }
+        }
+    }
+
+    /// The value that is there.
+    fn found(&self, key: &[u8]) -> Option<Blob> {
+        let map = self.table.map();
+        map.entry_view(map.partition_of(key), key, |view| view.map(|view| Blob::from(view.value)))
+    }
+
+    /// Writes a row that is whole, by itself; `None` if its key is locked by someone: nothing has been changed then.
     ///
     /// # Errors
     /// The key is there and that is an error, or the row that is there cannot be updated.
@@ -137,11 +198,8 @@ impl Inserter {
         self.maker.writer().entry_into(row, key, value)?;
         let (key, value) = (key.as_slice(), value.as_slice());
         let OnKey::Update(update) = &self.on_key else { return self.write_entry(key, value) };
-        let map = self.table.map();
         for _ in 0..ROUNDS_MAX {
-            let partition = map.partition_of(key);
-            let old = map.entry_view(partition, key, |view| view.map(|view| Blob::from(view.value)));
-            let Some(old) = old else {
+            let Some(old) = self.found(key) else {
                 match self.put(key, value, PutMode::IfAbsent)? {
                     Some(Outcome::Made) => return Ok(Some(Written::Added)),
                     Some(Outcome::Differs) => continue,
@@ -158,15 +216,11 @@ impl Inserter {
                 None => return Ok(None),
             }
         }
-        let text = format!("the row was changed by others {ROUNDS_MAX} times while the statement ran");
-        Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001"))
+        Err(changed_too_often())
     }
 
-    /// Writes an entry where its row need not be known: see [`Inserter::writes_entries`].
-    ///
-    /// # Errors
-    /// As [`Inserter::write`].
-    pub(crate) fn write_entry(&self, key: &[u8], value: &[u8]) -> Result<Option<Written>, SqlError> {
+    /// Writes an entry where no row that is there is updated.
+    fn write_entry(&self, key: &[u8], value: &[u8]) -> Result<Option<Written>, SqlError> {
         let mode = if matches!(self.on_key, OnKey::Overwrite) { PutMode::Set } else { PutMode::IfAbsent };
         Ok(match self.put(key, value, mode)? {
             None => None,
@@ -223,6 +277,12 @@ impl Inserter {
             Err(Refused::Error(error)) => Err(error.into()),
         }
     }
+}
+
+/// The error of a statement two of whose rows have the same key, where the one that is there is to be updated.
+fn updated_twice() -> SqlError {
+    let text = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+    SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("21000")
 }
 
 /// Fails unless an `ON CONFLICT` is about the key.

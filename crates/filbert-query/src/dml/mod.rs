@@ -1,20 +1,23 @@
 //! Statements that change rows: `INSERT`, `SINK`, `UPDATE`, `DELETE`.
 //!
 //! ```text
-//!  INSERT, SINK:    source query ──► rows ──► RowMaker ──► Inserter: put │ put if absent │ update what is there
-//!  UPDATE, DELETE:  SELECT "$key", "$value", new values FROM "$raw".t WHERE .. ──► rows ──► replace if same │ remove if same
+//!  INSERT, SINK:    source query ──► rows ──► RowMaker ──► Inserter ──┐
+//!  UPDATE, DELETE:  SELECT "$key", "$value", new values               ├─► Pending ──► made together, or not at all
+//!                   FROM "$raw".t WHERE .. ──► rows ──────────────────┘
 //! ```
 //!
 //! The condition of an UPDATE or DELETE is planned as that of a SELECT, subqueries and all, so that exactly those entries are
-//! changed that the SELECT would show. Each is changed only if its value is still the one that the condition saw; where it
-//! is not, the statement looks at it again. Plans of DataFusion for UPDATE and DELETE are never used: they may come with an
+//! changed that the SELECT would show. Nothing is written before everything is read and computed. Each entry is changed only if
+//! its value is still the one that the condition saw; where it is not, the statement looks at it again. Plans of DataFusion for UPDATE and DELETE are never used: they may come with an
 //! empty filter.
 
+pub(crate) mod adding;
 pub(crate) mod apply;
 pub(crate) mod expressions;
 mod insert;
 pub(crate) mod inserter;
 pub(crate) mod literals;
+pub(crate) mod pending;
 pub(crate) mod returning;
 pub(crate) mod rows;
 mod select;
@@ -36,9 +39,8 @@ use filbert_grid::query::{ColumnMeta, ColumnReader, Dialect, SqlError};
 use crate::asker::Asker;
 use crate::catalog::Mapping;
 use crate::dialect::schema_of;
-use crate::dml::apply::Changes;
-use crate::dml::inserter::Written;
-use crate::dml::returning::{Returning, Told};
+use crate::dml::pending::Pending;
+use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
 use crate::engine::Inner;
 use crate::error::of_datafusion;
@@ -89,8 +91,9 @@ impl Dml<'_> {
         RowMaker::new(mapping, self.grid.schemas(), state, self.tables.catalog().row_ids())
     }
 
-    fn changes<'t>(&self, table: &'t MapTable) -> Changes<'t> {
-        Changes::new(table.map(), self.grid.now())
+    /// No changes of a table yet.
+    fn pending(&self, table: &MapTable) -> Pending {
+        Pending::new(table.map(), Some(self.sessions.memory_for_changes()))
     }
 
     fn mapped(&self, name: &str) -> Result<Mapped, SqlError> {
@@ -100,26 +103,17 @@ impl Dml<'_> {
         }
     }
 
-    /// Nothing changed yet, by a statement in which the table goes by `alias`.
-    fn begin(
+    /// What a statement tells of the rows that it changes; the table goes by `alias` in it.
+    fn returning(
         &self,
         mapping: &Mapping,
         alias: Option<&str>,
         table: &str,
-        returning: Option<&[SelectItem]>,
-    ) -> Result<Changing, SqlError> {
-        let Some(items) = returning else { return Ok(Changing { count: 0, returning: None }) };
+        items: Option<&[SelectItem]>,
+    ) -> Result<Option<Returning>, SqlError> {
         let name = alias.unwrap_or_else(|| schema_of(table).1);
-        let returning = Returning::of(self.sessions.planning(self.dialect), mapping, name, items)?;
-        let told = returning.begin();
-        Ok(Changing { count: 0, returning: Some((returning, told)) })
+        items.map(|items| Returning::of(self.sessions.planning(self.dialect), mapping, name, items)).transpose()
     }
-}
-
-/// What a statement has changed so far.
-struct Changing {
-    count: u64,
-    returning: Option<(Returning, Told)>,
 }
 
 /// What a statement has changed.
@@ -130,35 +124,12 @@ pub(crate) enum Changed {
     Rows(Arc<[ColumnMeta]>, RecordBatch),
 }
 
-impl Changing {
-    /// Counts what became of a row that was to be added.
-    fn add(
-        &mut self,
-        written: &Written,
-        row: &[Value<'_>],
-        parameters: &[Value<'_>],
-        occasion: &Occasion,
-    ) -> Result<(), SqlError> {
-        match written {
-            Written::Added => self.change(row, parameters, occasion),
-            Written::Updated(row) => self.change(row, parameters, occasion),
-            Written::Nothing => Ok(()),
-        }
-    }
-
-    /// Counts a row that was changed.
-    fn change(&mut self, row: &[Value<'_>], parameters: &[Value<'_>], occasion: &Occasion) -> Result<(), SqlError> {
-        self.count += 1;
-        match &mut self.returning {
-            Some((returning, told)) => returning.tell(told, row, parameters, occasion),
-            None => Ok(()),
-        }
-    }
-
-    fn end(self) -> Result<Changed, SqlError> {
-        match self.returning {
-            None => Ok(Changed::Count(self.count)),
-            Some((returning, told)) => Ok(Changed::Rows(returning.columns().clone(), returning.end(told)?)),
+impl Changed {
+    /// So many rows, and what was told of them.
+    fn of(count: u64, returning: Option<&Returning>, told: Option<RecordBatch>) -> Changed {
+        match (returning, told) {
+            (Some(returning), Some(told)) => Changed::Rows(returning.columns().clone(), told),
+            _ => Changed::Count(count),
         }
     }
 }
@@ -180,6 +151,11 @@ impl<'b> Rows<'b> {
         });
         let untyped = batch.schema_ref().fields().iter().map(|field| crate::types::is_untyped(field)).collect();
         Rows { batch, columns: columns.collect(), untyped }
+    }
+
+    /// Number of rows.
+    fn len(&self) -> usize {
+        self.batch.num_rows()
     }
 
     /// Whether the type of a column's values shows only in themselves.

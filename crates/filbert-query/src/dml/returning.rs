@@ -23,7 +23,7 @@ pub(crate) struct Returning {
 }
 
 /// The rows that are told.
-pub(crate) struct Told {
+struct Told {
     builders: Vec<ColumnBuilder>,
     rows: usize,
 }
@@ -73,16 +73,30 @@ impl Returning {
         &self.columns
     }
 
+    /// What is told of all rows that a statement changes. To be asked before it changes them.
+    ///
+    /// # Errors
+    /// A value cannot be computed.
+    pub(crate) fn of_rows<'r>(
+        &self,
+        rows: impl Iterator<Item = &'r [Value<'static>]>,
+        parameters: &[Value<'_>],
+        occasion: &Occasion,
+    ) -> Result<RecordBatch, SqlError> {
+        let mut told = self.begin();
+        for row in rows {
+            self.tell(&mut told, row, parameters, occasion)?;
+        }
+        self.end(told)
+    }
+
     /// No rows yet.
-    pub(crate) fn begin(&self) -> Told {
+    fn begin(&self) -> Told {
         Told { builders: self.columns.iter().map(|column| ColumnBuilder::new(&column.field_type)).collect(), rows: 0 }
     }
 
     /// Tells of a row.
-    ///
-    /// # Errors
-    /// A value cannot be computed.
-    pub(crate) fn tell(
+    fn tell(
         &self,
         told: &mut Told,
         row: &[Value<'_>],
@@ -107,10 +121,7 @@ impl Returning {
     }
 
     /// All rows that were told.
-    ///
-    /// # Errors
-    /// They do not make columns.
-    pub(crate) fn end(&self, mut told: Told) -> Result<RecordBatch, SqlError> {
+    fn end(&self, mut told: Told) -> Result<RecordBatch, SqlError> {
         let fields = self.columns.iter().map(|column| field(&column.name, &column.field_type, true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let arrays = told.builders.iter_mut().map(ColumnBuilder::finish).collect();

@@ -1,16 +1,12 @@
 //! The queries that tell which entries an UPDATE or a DELETE is about.
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Ident, ObjectName, Query, SelectItem, SetExpr, Statement, TableWithJoins, Value as SqlValue,
-    Visit, Visitor,
+    BinaryOperator, Expr, Ident, Query, SelectItem, SetExpr, Statement, TableWithJoins, Value as SqlValue,
 };
 use datafusion::sql::sqlparser::parser::Parser;
-use filbert_data::Blob;
 use filbert_grid::query::SqlError;
 
-use crate::dialect::{HazelcastDialect, catalog_name};
+use crate::dialect::HazelcastDialect;
 use crate::error::parsing_error;
 use crate::tables::{RAW_KEY, RAW_SCHEMA, RAW_VALUE};
 
@@ -47,7 +43,7 @@ pub(crate) fn joined(mut query: Query, others: &[TableWithJoins]) -> Query {
 }
 
 /// The same query for some of its entries only.
-pub(crate) fn among(query: &Query, alias: &str, keys: &[Blob]) -> Query {
+pub(crate) fn among(query: &Query, alias: &str, keys: &[Box<[u8]>]) -> Query {
     let mut narrowed = query.clone();
     if let SetExpr::Select(select) = &mut *narrowed.body {
         let quote = |name: &str| Ident::with_quote('"', name);
@@ -76,35 +72,4 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
-}
-
-/// Whether a query has queries within: then it may read the map that the statement changes, and must be done reading first.
-pub(crate) fn has_subqueries(query: &Query) -> bool {
-    struct Count(usize);
-    impl Visitor for Count {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.0 += 1;
-            if self.0 > 1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        }
-    }
-    Visit::visit(query, &mut Count(0)).is_break()
-}
-
-/// Whether a query reads a table.
-pub(crate) fn reads(query: &Query, table: &str) -> bool {
-    struct Find<'t>(&'t str);
-    impl Visitor for Find<'_> {
-        type Break = ();
-
-        fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-            if catalog_name(relation).is_ok_and(|name| name == self.0) {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        }
-    }
-    Visit::visit(query, &mut Find(table)).is_break()
 }

@@ -4,22 +4,26 @@ use std::collections::HashSet;
 
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, TableWithJoins};
 use filbert_data::{Blob, Side, Value};
-use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
+use filbert_grid::query::{Dialect, SqlError};
+use filbert_grid::{Expected, Map, threads};
 use futures::StreamExt;
 
 use crate::catalog::Mapping;
 use crate::dialect::{Delete, Update, schema_of};
-use crate::dml::apply::{Changes, Outcome};
+use crate::dml::apply::Waiting;
+use crate::dml::pending::{Pending, ROUNDS_MAX, changed_too_often};
+use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
 use crate::dml::targets::assigned_columns;
-use crate::dml::{Changed, Changing, Dml, Rows, literals, select};
+use crate::dml::{Changed, Dml, Rows, literals, select};
 use crate::error::of_datafusion;
 use crate::plan::columns::name_columns;
 use crate::plan::planner::expand_views;
+use crate::scan::table::MapTable;
 use crate::tables::Mapped;
 
-/// How often a statement looks again at entries that were changed while it ran.
-const ROUNDS_MAX: usize = 100;
+/// Entries that are looked at again by their keys; if there are more, all are.
+const NARROWED_MAX: usize = 1_000;
 
 /// What is done with an entry that was found.
 enum Rewrite {
@@ -97,10 +101,9 @@ impl Dml<'_> {
                 if moves_keys { Rewrite::Entry(rows.writer().key(&row)?, value) } else { Rewrite::Value(value) };
             Ok((rewrite, row))
         };
-        let mut changing = self.begin(&mapping, Some(alias), &update.table, update.returning.as_deref())?;
+        let returning = self.returning(&mapping, Some(alias), &update.table, update.returning.as_deref())?;
         let found = Found { query, alias, parameters };
-        self.change(found, &update.from, &self.changes(&table), &rows, &mut changing, &mut rewrite).await?;
-        changing.end()
+        self.change(found, &update.from, &table, returning.as_ref(), &rows, &mut rewrite).await
     }
 
     /// Runs a DELETE.
@@ -125,10 +128,9 @@ impl Dml<'_> {
             }
             Ok((Rewrite::Remove, row))
         };
-        let mut changing = self.begin(&mapping, Some(alias), &delete.table, delete.returning.as_deref())?;
+        let returning = self.returning(&mapping, Some(alias), &delete.table, delete.returning.as_deref())?;
         let found = Found { query, alias, parameters };
-        self.change(found, &delete.using, &self.changes(&table), &rows, &mut changing, &mut rewrite).await?;
-        changing.end()
+        self.change(found, &delete.using, &table, returning.as_ref(), &rows, &mut rewrite).await
     }
 
     /// Changes the entries that a query of stored keys and values finds, each as `rewrite` makes of its row.
@@ -136,81 +138,150 @@ impl Dml<'_> {
         &self,
         found: Found<'_>,
         joined: &[TableWithJoins],
-        changes: &Changes<'_>,
+        table: &MapTable,
+        returning: Option<&Returning>,
         rows: &RowMaker,
-        changing: &mut Changing,
         rewrite: &mut Rewriter<'_>,
-    ) -> Result<(), SqlError> {
+    ) -> Result<Changed, SqlError> {
         let Found { mut query, alias, parameters } = found;
         expand_views(self.tables, &mut query)?;
         name_columns(&mut query, &|name| self.tables.visible_columns(name));
-        let reads_first = select::has_subqueries(&query) || !joined.is_empty();
+        let map = table.map();
+        let mut changing = Changing {
+            pending: self.pending(table),
+            done: (!joined.is_empty()).then(HashSet::new),
+            told: returning.map(|_| Vec::new()),
+            count: 0,
+            moves: false,
+        };
+        let mut claims = map.claims();
         let mut narrowed = query.clone();
-        // A row that is found with several others is changed once.
-        let mut done: HashSet<Vec<u8>> = HashSet::new();
         for _ in 0..ROUNDS_MAX {
-            let mut missed: Vec<Blob> = Vec::new();
             let mut stream = self.stream(narrowed, parameters).await?;
-            let mut read = Vec::new();
-            if reads_first {
-                while let Some(batch) = stream.next().await {
-                    read.push(batch);
-                }
-            }
-            let mut batches = futures::stream::iter(read).chain(stream);
-            while let Some(batch) = batches.next().await {
+            while let Some(batch) = stream.next().await {
                 let batch = batch.map_err(|error| of_datafusion(&error))?;
-                let found = Rows::of(&batch);
-                for at in 0..batch.num_rows() {
-                    let (key, expected) = (found.raw(0, at)?, found.raw(1, at)?);
-                    if !joined.is_empty() && done.contains(&key) {
-                        continue;
-                    }
-                    let (rewritten, row) = rewrite(&found, at)?;
-                    match changes.rewrite(&key, &expected, &rewritten, rows).await? {
-                        Outcome::Made => {
-                            changing.change(&row, parameters, &self.occasion)?;
-                            if !joined.is_empty() {
-                                done.insert(key);
-                            }
-                        }
-                        Outcome::Differs => missed.push(Blob::from(key)),
-                    }
+                changing.take(&Rows::of(&batch), rows, rewrite)?;
+            }
+            let told = changing.told.iter().flatten().map(|(_, row)| row.as_slice());
+            let told = returning.map(|returning| returning.of_rows(told, parameters, &self.occasion)).transpose()?;
+            let waiting = Waiting { map, wait_ms: self.sessions.lock_wait_ms() };
+            let differing = changing.pending.make(waiting, &mut claims).await?;
+            if differing.is_empty() {
+                return Ok(Changed::of(changing.count, returning, told));
+            }
+            if let Some(key) = differing.iter().find(|key| changing.is_new(key)) {
+                return Err(rows.duplicate(key));
+            }
+            // What is looked at again stays claimed: nobody changes it once more.
+            narrowed = match changing.moves || differing.len() > NARROWED_MAX {
+                true => {
+                    changing.begin_anew(map);
+                    query.clone()
                 }
-            }
-            if missed.is_empty() {
-                return Ok(());
-            }
-            narrowed = select::among(&query, alias, &missed);
+                false => {
+                    changing.forget(&differing);
+                    select::among(&query, alias, &differing)
+                }
+            };
         }
-        let text = format!("some entries were changed by others {ROUNDS_MAX} times while the statement ran");
-        Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001"))
+        Err(changed_too_often())
     }
 }
 
-impl Changes<'_> {
-    /// Does with an entry what is to be done with it, if it is still as it was found.
-    async fn rewrite(
-        &self,
-        key: &[u8],
-        expected: &[u8],
-        rewrite: &Rewrite,
-        rows: &RowMaker,
-    ) -> Result<Outcome, SqlError> {
-        match rewrite {
-            Rewrite::Value(value) => self.replace(key, expected, value).await,
-            Rewrite::Entry(new, value) if **new == *key => self.replace(key, expected, value).await,
-            Rewrite::Remove => self.remove(key, expected).await,
-            Rewrite::Entry(new, value) => {
-                if self.insert(new, value).await? == Outcome::Differs {
-                    return Err(rows.duplicate(new));
-                }
-                let outcome = self.remove(key, expected).await?;
-                if outcome == Outcome::Differs {
-                    self.remove(new, value).await?;
-                }
-                Ok(outcome)
+/// What an UPDATE or a DELETE is about to change.
+struct Changing {
+    pending: Pending,
+    /// The entries that were found, where one may be found several times: the first time counts.
+    done: Option<HashSet<Box<[u8]>>>,
+    /// The rows that `RETURNING` tells of, each with its entry's key.
+    told: Option<Vec<(Blob, Vec<Value<'static>>)>>,
+    count: u64,
+    /// Whether a row moves to another key.
+    moves: bool,
+}
+
+impl Changing {
+    /// Takes entries that were found.
+    fn take(&mut self, found: &Rows<'_>, rows: &RowMaker, rewrite: &mut Rewriter<'_>) -> Result<(), SqlError> {
+        for at in 0..found.len() {
+            threads::give_way_at(at);
+            let (key, old) = (found.raw(0, at)?, found.raw(1, at)?);
+            if self.done.as_mut().is_some_and(|done| !done.insert(key.as_slice().into())) {
+                continue;
             }
+            let (rewritten, row) = rewrite(found, at)?;
+            match rewritten {
+                Rewrite::Entry(new, value) if *new != *key => {
+                    self.moves = true;
+                    self.take_away(&key, &old)?;
+                    self.put(&new, Expected::Nothing, &value, rows)?;
+                }
+                Rewrite::Entry(_, value) | Rewrite::Value(value) => {
+                    self.put(&key, Expected::Value(&old), &value, rows)?;
+                }
+                Rewrite::Remove => self.take_away(&key, &old)?,
+            }
+            self.count += 1;
+            if let Some(told) = &mut self.told {
+                told.push((Blob::from(key), row));
+            }
+        }
+        Ok(())
+    }
+
+    /// The row of a key goes; another may have taken its place already.
+    fn take_away(&mut self, key: &[u8], old: &[u8]) -> Result<(), SqlError> {
+        if !self.pending.add(key, Expected::Value(old), None)?
+            && let Some(value) = self.pending.get(key).and_then(|change| change.value.map(Blob::from))
+        {
+            self.pending.take_out(key);
+            self.pending.add(key, Expected::Value(old), Some(&value))?;
+        }
+        Ok(())
+    }
+
+    /// A key gets a row; the one that was there may have left already.
+    fn put(&mut self, key: &[u8], expected: Expected<'_>, value: &[u8], rows: &RowMaker) -> Result<(), SqlError> {
+        if self.pending.add(key, expected, Some(value))? {
+            return Ok(());
+        }
+        let left = self.pending.get(key).filter(|change| change.value.is_none() && expected == Expected::Nothing);
+        let Some(Expected::Value(old)) = left.map(|change| change.expected) else { return Err(rows.duplicate(key)) };
+        let old = Blob::from(old);
+        self.pending.take_out(key);
+        self.pending.add(key, Expected::Value(&old), Some(value))?;
+        Ok(())
+    }
+
+    /// Whether a row was to move to this key, which had none.
+    fn is_new(&self, key: &[u8]) -> bool {
+        self.pending.get(key).is_some_and(|change| change.expected == Expected::Nothing)
+    }
+
+    /// Forgets what was found of some entries.
+    fn forget(&mut self, keys: &[Box<[u8]>]) {
+        for key in keys {
+            self.pending.take_out(key);
+            self.count -= 1;
+            if let Some(done) = &mut self.done {
+                done.remove(key);
+            }
+        }
+        if let Some(told) = &mut self.told {
+            let keys: HashSet<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+            told.retain(|(key, _)| !keys.contains(&**key));
+        }
+    }
+
+    /// Forgets all that was found.
+    fn begin_anew(&mut self, map: &Map) {
+        self.pending.clear(map);
+        self.count = 0;
+        if let Some(done) = &mut self.done {
+            done.clear();
+        }
+        if let Some(told) = &mut self.told {
+            told.clear();
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
@@ -33,6 +34,7 @@ pub(crate) struct Sessions {
     environment: RuntimeEnv,
     memory: Arc<ServerMemory>,
     query_memory_bytes_max: usize,
+    lock_wait_ms: i64,
     server: Arc<Server>,
 }
 
@@ -50,6 +52,7 @@ impl Sessions {
             environment,
             memory: ServerMemory::new(config.queries_memory_bytes_max),
             query_memory_bytes_max: config.query_memory_bytes_max,
+            lock_wait_ms: i64::try_from(config.lock_wait_ms).unwrap_or(i64::MAX),
             server: server.clone(),
         })
     }
@@ -94,6 +97,18 @@ impl Sessions {
         // Functions see the settings of the session that a plan began with, and `now()` when that was.
         state.mark_start_execution();
         state
+    }
+
+    /// Memory for the changes that a statement is about to make: as much as for a query.
+    pub(crate) fn memory_for_changes(&self) -> MemoryReservation {
+        let memory = QueryMemory::new(self.query_memory_bytes_max, self.memory.clone());
+        let pool: Arc<dyn MemoryPool> = Arc::new(memory);
+        MemoryConsumer::new("the changes of one statement").register(&pool)
+    }
+
+    /// How long a statement waits for a key that others hold, in milliseconds.
+    pub(crate) fn lock_wait_ms(&self) -> i64 {
+        self.lock_wait_ms
     }
 
     /// Memory that queries use at the moment.

@@ -1,20 +1,24 @@
-//! Changes of rows by their keys as short plans: one entry each, of constants, parameters and expressions over the row.
+//! Changes of rows by their keys as short plans: of constants, parameters and expressions over the row. What one of them changes
+//! is one entry, or rows that are added together.
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{Blob, Value};
-use filbert_grid::query::{SqlError, SqlErrorCode, StatementResult};
+use filbert_grid::query::{SqlError, StatementResult};
 use filbert_grid::{Caller, Change, Map, Refused};
 
 use crate::cursor::ReadyRows;
 use crate::dialect::{Delete, Insert, Parsed, Update, schema_of};
+use crate::dml::adding::{Added, Adding};
 use crate::dml::apply::{Outcome, outcome};
 use crate::dml::expressions::{Inputs, RowScope, RowValue};
-use crate::dml::inserter::{Inserter, Scratch, Written};
+use crate::dml::inserter::{Inserter, Scratch};
 use crate::dml::literals::{constant, is_default, parameter};
-use crate::dml::returning::{Returning, Told};
+use crate::dml::pending::{Pending, ROUNDS_MAX, changed_too_often};
+use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::dml::targets::{assigned_columns, fit_targets, target_columns};
@@ -26,8 +30,6 @@ use crate::tables::{Mapped, Tables};
 
 /// Rows that one statement writes in place.
 const ROWS_IN_PLACE_MAX: usize = 1_000;
-/// How often an entry is read again that others change meanwhile.
-const ROUNDS_MAX: usize = 100;
 
 /// A change of entries that needs no planning any more.
 pub(crate) struct ShortDml {
@@ -56,8 +58,8 @@ struct Keyed {
     key: Key,
 }
 
-/// What a change did: rows that were changed; `None` = a key is locked, and nothing was changed.
-type Done = Result<Option<u64>, SqlError>;
+/// What was done: rows that were changed, and what is told of them; `None` = a key is locked, and nothing was changed.
+type Done = Result<Option<Added>, SqlError>;
 
 impl ShortDml {
     /// The short plan of a statement, if it has that shape.
@@ -101,30 +103,13 @@ impl ShortDml {
         parameters: &[Value<'_>],
         occasion: &Occasion,
     ) -> Option<Result<StatementResult, SqlError>> {
-        let Some(returning) = &self.returning else {
-            let done = self.run(parameters, occasion, &mut |_| Ok(()));
-            return done.transpose().map(|count| count.map(StatementResult::Count));
-        };
-        let mut told: Told = returning.begin();
-        let done = self.run(parameters, occasion, &mut |row| returning.tell(&mut told, row, parameters, occasion));
-        match done {
-            Ok(None) => None,
-            Err(error) => Some(Err(error)),
-            Ok(Some(_)) => Some(
-                returning
-                    .end(told)
-                    .map(|rows| StatementResult::Rows(Box::new(ReadyRows::new(returning.columns().clone(), rows)))),
-            ),
-        }
-    }
-
-    /// Whether it may be run again if it fails, since nothing was changed then: it changes one row, and tells nothing of it.
-    pub(crate) fn fails_whole(&self) -> bool {
-        let is_one = match &self.what {
-            What::Write { rows, .. } => rows.len() <= 1,
-            What::Delete(_) | What::Update { .. } => true,
-        };
-        is_one && self.returning.is_none()
+        let done = self.run(parameters, occasion).transpose()?;
+        Some(done.map(|(count, told)| match (&self.returning, told) {
+            (Some(returning), Some(told)) => {
+                StatementResult::Rows(Box::new(ReadyRows::new(returning.columns().clone(), told)))
+            }
+            _ => StatementResult::Count(count),
+        }))
     }
 
     /// Whether it means the same with parameters as with the literals in whose place they are: `other` has those.
@@ -142,61 +127,93 @@ impl ShortDml {
         self.returning.as_ref()
     }
 
-    fn run(&self, parameters: &[Value<'_>], occasion: &Occasion, tell: &mut Tell<'_>) -> Done {
+    fn run(&self, parameters: &[Value<'_>], occasion: &Occasion) -> Done {
+        let run = Run { returning: self.returning.as_ref(), parameters, occasion };
         match &self.what {
-            What::Write { inserter, targets, rows } => {
-                write_rows(inserter, (targets, rows), parameters, occasion, tell)
-            }
-            What::Delete(keyed) => keyed.delete(parameters, self.returning.is_some(), tell),
-            What::Update { keyed, sets } => keyed.update(sets, parameters, occasion, tell),
+            What::Write { inserter, targets, rows } => run.write_rows(inserter, targets, rows),
+            What::Delete(keyed) => run.delete(keyed),
+            What::Update { keyed, sets } => run.update(keyed, sets),
         }
     }
 }
 
-/// Hears of each row that was changed.
-type Tell<'t> = dyn FnMut(&[Value<'_>]) -> Result<(), SqlError> + 't;
+/// One run of a short plan.
+struct Run<'r> {
+    returning: Option<&'r Returning>,
+    parameters: &'r [Value<'r>],
+    occasion: &'r Occasion,
+}
 
-fn write_rows(
-    inserter: &Inserter,
-    (targets, rows): (&[usize], &[Vec<Cell>]),
-    parameters: &[Value<'_>],
-    occasion: &Occasion,
-    tell: &mut Tell<'_>,
-) -> Done {
-    let mut whole = Vec::with_capacity(rows.len());
-    for cells in rows {
-        whole.push(row(inserter.maker(), targets, cells, parameters, occasion)?);
+impl Run<'_> {
+    /// What is told of rows that are about to be changed.
+    fn tell(&self, rows: &[&[Value<'static>]]) -> Result<Option<RecordBatch>, SqlError> {
+        let rows = rows.iter().copied();
+        self.returning.map(|returning| returning.of_rows(rows, self.parameters, self.occasion)).transpose()
     }
-    // Only the first can be given back as not done: what follows a change cannot start anew.
-    if whole.len() > 1 {
-        for row in &whole {
-            let key = inserter.maker().writer().key(row)?;
-            let map = inserter.table().map();
-            if map.is_locked(map.partition_of(&key), &key) {
-                return Ok(None);
+
+    /// Nothing was there to be changed.
+    fn nothing(&self) -> Done {
+        Ok(Some((0, self.tell(&[])?)))
+    }
+
+    fn write_rows(&self, inserter: &Inserter, targets: &[usize], rows: &[Vec<Cell>]) -> Done {
+        let of_cells = |cells| row(inserter.maker(), targets, cells, self.parameters, self.occasion);
+        if let ([cells], None) = (rows, self.returning) {
+            let written = inserter.write(&of_cells(cells)?, self.parameters, self.occasion, &mut Scratch::default())?;
+            return Ok(written.map(|written| (written.count(), None)));
+        }
+        let pending = Pending::new(inserter.table().map(), None);
+        let mut adding = Adding::new(inserter, pending, self.returning.is_some());
+        for cells in rows {
+            adding.add(inserter, &of_cells(cells)?, self.parameters, self.occasion)?;
+        }
+        adding.make_in_place(inserter, self.returning, self.parameters, self.occasion)
+    }
+
+    fn delete(&self, keyed: &Keyed) -> Done {
+        let Some(key) = keyed.key.blob(&keyed.table, &keyed.maker, self.parameters)? else { return self.nothing() };
+        if self.returning.is_none() {
+            let done = keyed.change(Change::Delete { key: &key })?;
+            return Ok(done.map(|done| (u64::from(done == Outcome::Made), None)));
+        }
+        for _ in 0..ROUNDS_MAX {
+            let Some(old) = keyed.value(&key) else { return self.nothing() };
+            let row = keyed.stored.read(keyed.maker.writer(), &key, &old)?;
+            let told = self.tell(&[&row])?;
+            match keyed.change(Change::RemoveIfSame { key: &key, expected: &old })? {
+                None => return Ok(None),
+                Some(Outcome::Made) => return Ok(Some((1, told))),
+                Some(Outcome::Differs) => {}
             }
         }
+        Err(changed_too_often())
     }
-    let mut count = 0;
-    let mut scratch = Scratch::default();
-    for (done, row) in whole.iter().enumerate() {
-        match inserter.write(row, parameters, occasion, &mut scratch)? {
-            Some(written) => {
-                count += written.count();
-                match &written {
-                    Written::Added => tell(row)?,
-                    Written::Updated(row) => tell(row)?,
-                    Written::Nothing => {}
+
+    fn update(&self, keyed: &Keyed, sets: &[(usize, RowValue)]) -> Done {
+        let Some(key) = keyed.key.blob(&keyed.table, &keyed.maker, self.parameters)? else { return self.nothing() };
+        for _ in 0..ROUNDS_MAX {
+            let Some(old) = keyed.value(&key) else { return self.nothing() };
+            let row = keyed.stored.read(keyed.maker.writer(), &key, &old)?;
+            let mut new = row.clone();
+            let inputs =
+                Inputs { row: &row, excluded: &[], parameters: self.parameters, occasion: Some(self.occasion) };
+            for (target, value) in sets {
+                if let Some(place) = new.get_mut(*target) {
+                    let computed = value.evaluate(&inputs)?;
+                    *place = keyed.maker.convert_field(*target, computed, value.is_untyped())?.into_owned();
                 }
             }
-            None if done == 0 => return Ok(None),
-            None => {
-                let text = format!("a key was locked by a client after {done} rows were written");
-                return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("55P03"));
+            keyed.maker.check(&mut new, self.occasion)?;
+            let value = keyed.maker.writer().value(&new)?;
+            let told = self.tell(&[&new])?;
+            match keyed.change(Change::ReplaceIfSame { key: &key, expected: &old, value: &value })? {
+                None => return Ok(None),
+                Some(Outcome::Made) => return Ok(Some((1, told))),
+                Some(Outcome::Differs) => {}
             }
         }
+        Err(changed_too_often())
     }
-    Ok(Some(count))
 }
 
 /// A whole row of values that are given.
@@ -239,53 +256,6 @@ impl Keyed {
         Ok(Some(Keyed { table, maker, stored, key }))
     }
 
-    fn delete(&self, parameters: &[Value<'_>], tells: bool, tell: &mut Tell<'_>) -> Done {
-        let Some(key) = self.key.blob(&self.table, &self.maker, parameters)? else { return Ok(Some(0)) };
-        if !tells {
-            return Ok(self.change(Change::Delete { key: &key })?.map(|done| u64::from(done == Outcome::Made)));
-        }
-        for _ in 0..ROUNDS_MAX {
-            let Some(old) = self.value(&key) else { return Ok(Some(0)) };
-            let row = self.stored.read(self.maker.writer(), &key, &old)?;
-            match self.change(Change::RemoveIfSame { key: &key, expected: &old })? {
-                None => return Ok(None),
-                Some(Outcome::Made) => return tell(&row).map(|()| Some(1)),
-                Some(Outcome::Differs) => {}
-            }
-        }
-        Err(changed_too_often())
-    }
-
-    fn update(
-        &self,
-        sets: &[(usize, RowValue)],
-        parameters: &[Value<'_>],
-        occasion: &Occasion,
-        tell: &mut Tell<'_>,
-    ) -> Done {
-        let Some(key) = self.key.blob(&self.table, &self.maker, parameters)? else { return Ok(Some(0)) };
-        for _ in 0..ROUNDS_MAX {
-            let Some(old) = self.value(&key) else { return Ok(Some(0)) };
-            let row = self.stored.read(self.maker.writer(), &key, &old)?;
-            let mut new = row.clone();
-            let inputs = Inputs { row: &row, excluded: &[], parameters, occasion: Some(occasion) };
-            for (target, value) in sets {
-                if let Some(place) = new.get_mut(*target) {
-                    let computed = value.evaluate(&inputs)?;
-                    *place = self.maker.convert_field(*target, computed, value.is_untyped())?.into_owned();
-                }
-            }
-            self.maker.check(&mut new, occasion)?;
-            let value = self.maker.writer().value(&new)?;
-            match self.change(Change::ReplaceIfSame { key: &key, expected: &old, value: &value })? {
-                None => return Ok(None),
-                Some(Outcome::Made) => return tell(&new).map(|()| Some(1)),
-                Some(Outcome::Differs) => {}
-            }
-        }
-        Err(changed_too_often())
-    }
-
     fn map(&self) -> &Map {
         self.table.map()
     }
@@ -303,11 +273,6 @@ impl Keyed {
             Err(Refused::Error(error)) => Err(error.into()),
         }
     }
-}
-
-fn changed_too_often() -> SqlError {
-    let text = format!("the entry was changed by others {ROUNDS_MAX} times while the statement ran");
-    SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001")
 }
 
 fn write(tables: &Tables, state: &SessionState, insert: &Insert, mapped: Mapped) -> Result<Option<What>, SqlError> {

@@ -101,6 +101,8 @@ pub(crate) fn text_of(reply: &Reply<'_>) -> String {
         Reply::Previous(value) => {
             format!("previous {}", value.as_ref().map_or_else(|| "none".into(), |value| text(value)))
         }
+        Reply::Claimed(differing) => format!("claimed but {differing:?}"),
+        Reply::Held(place) => format!("held at {place}"),
         Reply::Count(count) => format!("count {count}"),
         Reply::Locked { free_at: Some(moment) } => format!("locked until {}", moment.0),
         Reply::Locked { free_at: None } => "locked".into(),

@@ -253,6 +253,18 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         doc: "Memory that all queries together may hold.",
     },
     Setting {
+        name: "filbert.query.lock.wait.millis",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| draft.config.query.lock_wait_ms,
+            set: |draft, value| draft.config.query.lock_wait_ms = value,
+        },
+        unit: "milliseconds",
+        doc: "How long a statement that changes rows waits for a key that others have locked, each time that it does, before \
+              it fails and changes nothing.",
+    },
+    Setting {
         name: "filbert.plans.max",
         kind: Kind::Whole {
             min: 0,

@@ -292,7 +292,7 @@ fn kind(kind: filbert_grid::EventKind) -> Option<EventKind> {
         Grid::Loaded => EventKind::Loaded,
         Grid::Cleared => EventKind::Cleared,
         Grid::EvictedAll => EventKind::EvictedAll,
-        Grid::LockReleased => return None,
+        Grid::LockReleased | Grid::Unclaimed => return None,
     })
 }
 

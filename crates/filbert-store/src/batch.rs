@@ -1,0 +1,181 @@
+//! Changes of several keys of one partition that are made together, in one piece of memory: the form in which commands, and a
+//! log, carry them.
+//!
+//! One item after the other, all lengths little-endian:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 1 | 0 to 1: what is expected (0 anything, 1 nothing, 2 a value); 2: a value is written; 3: the item was taken out again |
+//! | 4 | length of the key |
+//! | 4 | length of the expected value |
+//! | 4 | length of the new value |
+//! | .. | key, expected value, new value |
+
+/// What has to be there so that a change may be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected<'b> {
+    /// Whatever there is.
+    Anything,
+    /// No entry.
+    Nothing,
+    /// An entry with this value, byte for byte.
+    Value(&'b [u8]),
+}
+
+/// The change of one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchItem<'b> {
+    /// The key's bytes.
+    pub key: &'b [u8],
+    /// What has to be there.
+    pub expected: Expected<'b>,
+    /// The value that is written; `None` = the entry is taken out.
+    pub value: Option<&'b [u8]>,
+}
+
+const HEAD_BYTES: usize = 13;
+const NOTHING: u8 = 1;
+const VALUE: u8 = 2;
+const EXPECTATIONS: u8 = 3;
+const WRITES: u8 = 4;
+const TAKEN_OUT: u8 = 8;
+
+/// Changes of keys of one partition; no key twice.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+/// Where an item of a batch is, in bytes from its beginning.
+pub type BatchPlace = u32;
+
+impl Batch {
+    /// A batch as a command carries it.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8]) -> Batch {
+        Batch { bytes: bytes.to_vec(), len: items(bytes).count() }
+    }
+
+    /// Adds a change; returns where it is, or `None` where a batch cannot hold it: it ends at 4 GiB.
+    pub fn push(&mut self, item: &BatchItem<'_>) -> Option<BatchPlace> {
+        let (kind, expected) = match item.expected {
+            Expected::Anything => (0, [].as_slice()),
+            Expected::Nothing => (NOTHING, [].as_slice()),
+            Expected::Value(value) => (VALUE, value),
+        };
+        let place = BatchPlace::try_from(self.bytes.len()).ok()?;
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).ok().map(u32::to_le_bytes);
+        let value = item.value.unwrap_or_default();
+        let lengths = [length(item.key)?, length(expected)?, length(value)?];
+        self.bytes.push(kind | if item.value.is_some() { WRITES } else { 0 });
+        lengths.iter().for_each(|length| self.bytes.extend_from_slice(length));
+        [item.key, expected, value].iter().for_each(|bytes| self.bytes.extend_from_slice(bytes));
+        self.len += 1;
+        Some(place)
+    }
+
+    /// The item at a place.
+    #[must_use]
+    pub fn at(&self, place: BatchPlace) -> Option<BatchItem<'_>> {
+        let (kind, item, _) = decode(self.bytes.get(place as usize..)?)?;
+        (kind & TAKEN_OUT == 0).then_some(item)
+    }
+
+    /// Takes an item out.
+    pub fn take_out(&mut self, place: BatchPlace) {
+        if let Some(kind) = self.bytes.get_mut(place as usize).filter(|kind| **kind & TAKEN_OUT == 0) {
+            *kind |= TAKEN_OUT;
+            self.len -= 1;
+        }
+    }
+
+    /// Number of changes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// As a command carries it.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The changes, each with its place.
+    pub fn items(&self) -> impl Iterator<Item = (BatchPlace, BatchItem<'_>)> {
+        items(&self.bytes)
+    }
+}
+
+/// The changes of a batch as a command carries it, each with its place. Bytes that are no batch end it.
+pub(crate) fn items(bytes: &[u8]) -> impl Iterator<Item = (BatchPlace, BatchItem<'_>)> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        loop {
+            let place = BatchPlace::try_from(bytes.len() - rest.len()).ok()?;
+            let (kind, item, after) = decode(rest)?;
+            rest = after;
+            if kind & TAKEN_OUT == 0 {
+                return Some((place, item));
+            }
+        }
+    })
+}
+
+fn decode(bytes: &[u8]) -> Option<(u8, BatchItem<'_>, &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+    let [kind, lengths @ ..] = head;
+    let (lengths, _) = lengths.as_chunks::<4>();
+    let [key, expected, value] = lengths else { return None };
+    let length = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes) as usize;
+    let (key, rest) = rest.split_at_checked(length(key))?;
+    let (expected, rest) = rest.split_at_checked(length(expected))?;
+    let (value, rest) = rest.split_at_checked(length(value))?;
+    let expected = match kind & EXPECTATIONS {
+        NOTHING => Expected::Nothing,
+        VALUE => Expected::Value(expected),
+        _ => Expected::Anything,
+    };
+    Some((*kind, BatchItem { key, expected, value: (kind & WRITES != 0).then_some(value) }, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_holds_what_was_put_into_it() {
+        let all = [
+            BatchItem { key: b"a", expected: Expected::Nothing, value: Some(b"1") },
+            BatchItem { key: b"", expected: Expected::Anything, value: Some(b"") },
+            BatchItem { key: b"ccc", expected: Expected::Value(b""), value: None },
+            BatchItem { key: b"d", expected: Expected::Value(b"old"), value: Some(b"new") },
+        ];
+        let mut batch = Batch::default();
+        let places: Vec<_> = all.iter().map(|item| batch.push(item).unwrap()).collect();
+        let found: Vec<_> = batch.items().collect();
+        assert_eq!(found, places.iter().copied().zip(all).collect::<Vec<_>>());
+        batch.take_out(places[1]);
+        batch.take_out(places[1]);
+        assert_eq!(batch.len(), 3);
+        assert_eq!(batch.at(places[1]), None);
+        assert_eq!(batch.at(places[3]), Some(all[3]));
+        assert_eq!(batch.items().map(|(place, _)| place).collect::<Vec<_>>(), [places[0], places[2], places[3]]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_batch_end_it() {
+        let mut batch = Batch::default();
+        batch.push(&BatchItem { key: b"key", expected: Expected::Nothing, value: Some(b"value") });
+        for end in 0..batch.as_bytes().len() {
+            assert_eq!(items(&batch.as_bytes()[..end]).count(), 0);
+        }
+    }
+}

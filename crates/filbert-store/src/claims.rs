@@ -1,0 +1,69 @@
+//! Claims: the keys that statements have reserved for the moment in which they change several of them together.
+//!
+//! A claim holds hashes, not keys: it is small, made and dropped as a whole, and where two keys have the same hash, the one
+//! waits a moment longer than it had to. It has no lease: who claims gives back, or goes, and then `ReleaseLocks` frees it.
+
+use uuid::Uuid;
+
+use crate::Caller;
+
+/// What one statement has claimed of one map in one partition.
+struct Claim {
+    owner: Caller,
+    /// In order.
+    hashes: Box<[u64]>,
+}
+
+/// The claims of one map, in the order in which they came.
+#[derive(Default)]
+pub(crate) struct Claims(Vec<Claim>);
+
+impl Claims {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether someone other than the caller has claimed a key with this hash.
+    pub(crate) fn has(&self, hash: u64, caller: Caller) -> bool {
+        self.0.iter().any(|claim| claim.owner != caller && claim.hashes.binary_search(&hash).is_ok())
+    }
+
+    /// Whether anyone has claimed a key with this hash.
+    pub(crate) fn has_any(&self, hash: u64) -> bool {
+        self.0.iter().any(|claim| claim.hashes.binary_search(&hash).is_ok())
+    }
+
+    /// Claims for a caller, in place of what it has claimed before; whether it had.
+    pub(crate) fn claim(&mut self, owner: Caller, mut hashes: Vec<u64>) -> bool {
+        let had = self.release(owner);
+        hashes.sort_unstable();
+        self.0.push(Claim { owner, hashes: hashes.into() });
+        had
+    }
+
+    /// Drops what a caller has claimed; whether there was something.
+    pub(crate) fn release(&mut self, owner: Caller) -> bool {
+        self.retain(|claim| claim.owner != owner)
+    }
+
+    /// Drops what a client's statements have claimed; whether there was something.
+    pub(crate) fn release_client(&mut self, client: Uuid) -> bool {
+        self.retain(|claim| claim.owner.client != client)
+    }
+
+    fn retain(&mut self, stays: impl Fn(&Claim) -> bool) -> bool {
+        let before = self.0.len();
+        self.0.retain(stays);
+        let dropped = self.0.len() < before;
+        if self.0.is_empty() {
+            self.0 = Vec::new();
+        }
+        dropped
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let hashes: usize = self.0.iter().map(|claim| size_of_val(&*claim.hashes)).sum();
+        self.0.capacity() * size_of::<Claim>() + hashes
+    }
+}
