@@ -20,6 +20,7 @@ use filbert_data::{PartitionId, partition_of};
 use filbert_store::{Batch, BatchItem, BatchPlace, Caller, Change, Command, Expected, Expiry, PutMode, Reply};
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
+use parking_lot::MutexGuard;
 
 use crate::cell::{Cell, CellState};
 use crate::errors::GridError;
@@ -156,17 +157,20 @@ impl Claims<'_> {
     /// Gives back what is claimed.
     pub fn give_back(&mut self) {
         for partition in std::mem::take(&mut self.partitions) {
-            self.end(partition, Change::Unclaim);
+            let Some(cell) = self.map.shared.cell(partition) else { continue };
+            self.map.apply_together(cell, &mut cell.lock(), self.owner, Change::Unclaim, |_| ());
         }
     }
 
-    /// The last command about a partition.
-    fn end(&self, partition: PartitionId, change: Change<'_>) {
+    /// Writes what is claimed in a partition, and claims it no more.
+    fn write(&self, partition: PartitionId, cell: &Cell, mut state: MutexGuard<'_, CellState>, batch: &Batch) {
         let (shared, core) = (&*self.map.shared, &*self.map.core);
-        let Some(cell) = shared.cell(partition) else { return };
-        let mut state = cell.lock();
+        let change = Change::WriteBatch { batch: batch.as_bytes() };
         self.map.apply_together(cell, &mut state, self.owner, change, |_| ());
-        if matches!(change, Change::WriteBatch { .. }) && core.evicts {
+        // The deadlines of what was written are those of any put.
+        let put = Change::Put { key: &[], value: &[], expiry: Expiry::DEFAULT, mode: PutMode::Set };
+        core.note_deadlines(shared, cell, &put, shared.now());
+        if core.evicts {
             let made = eviction::make_room_after_many(shared, core, cell, &mut state);
             drop(state);
             if !made {
@@ -238,6 +242,10 @@ impl Map {
             }
             let key_at = |place| Box::from(batch.at(place).map_or(&[][..], |item| item.key));
             match claimed {
+                // The last of all: whatever it writes now, nothing can keep the others from following.
+                Claimed::All if rest.peek().is_none() && differing.is_empty() => {
+                    claims.write(*partition, cell, state, batch);
+                }
                 Claimed::All => {}
                 Claimed::Differ(places) => differing.extend(places.into_iter().map(key_at)),
                 Claimed::Held(place) => return Err(NotMade::Held(key_at(place))),
@@ -247,9 +255,11 @@ impl Map {
         if !differing.is_empty() {
             return Err(NotMade::Differ(differing));
         }
-        for (partition, batch) in batches {
+        for (partition, batch) in batches.rev().skip(1) {
             threads::give_way();
-            claims.end(*partition, Change::WriteBatch { batch: batch.as_bytes() });
+            if let Some(cell) = shared.cell(*partition) {
+                claims.write(*partition, cell, cell.lock(), batch);
+            }
         }
         // What was written is claimed no more.
         claims.partitions.retain(|partition| changes.batches.get(partition).is_none_or(Batch::is_empty));
@@ -290,12 +300,6 @@ impl Map {
     ) -> R {
         let (shared, core) = (&*self.shared, &*self.core);
         let command = Command { map: core.id, now: shared.now(), caller: owner, change };
-        let result = shared.apply(cell, state, core, &command, reply);
-        if let Change::WriteBatch { .. } = change {
-            // The deadlines of what was written are those of any put.
-            let put = Change::Put { key: &[], value: &[], expiry: Expiry::DEFAULT, mode: PutMode::Set };
-            core.note_deadlines(shared, cell, &put, command.now);
-        }
-        result
+        shared.apply(cell, state, core, &command, reply)
     }
 }

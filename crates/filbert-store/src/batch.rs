@@ -68,6 +68,7 @@ impl Batch {
         let length = |bytes: &[u8]| u32::try_from(bytes.len()).ok().map(u32::to_le_bytes);
         let value = item.value.unwrap_or_default();
         let lengths = [length(item.key)?, length(expected)?, length(value)?];
+        self.bytes.reserve(HEAD_BYTES + item.key.len() + expected.len() + value.len());
         self.bytes.push(kind | if item.value.is_some() { WRITES } else { 0 });
         lengths.iter().for_each(|length| self.bytes.extend_from_slice(length));
         [item.key, expected, value].iter().for_each(|bytes| self.bytes.extend_from_slice(bytes));
