@@ -1,7 +1,8 @@
 //! Results as doors read them: batches of a running plan, cut into pages.
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -23,13 +24,15 @@ use crate::words::said;
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     cancelled: Arc<(AtomicBool, Notify)>,
+    /// Whether the statement may still be ended, is ended, or is changing rows.
+    stage: Arc<AtomicU8>,
     deadline: Option<(Instant, Duration)>,
 }
 
 impl Limits {
     pub(crate) fn new(timeout: Option<Duration>) -> Self {
         let deadline = timeout.and_then(|timeout| Some((Instant::now().checked_add(timeout)?, timeout)));
-        Limits { cancelled: Arc::default(), deadline }
+        Limits { cancelled: Arc::default(), stage: Arc::default(), deadline }
     }
 
     pub(crate) fn cancel(&self) {
@@ -54,7 +57,18 @@ impl Limits {
         }
     }
 
-    /// Runs something until it is done, cancelled, or out of time.
+    /// The statement is about to change rows: it is not ended early any more, unless it turns out that it has to wait.
+    ///
+    /// # Errors
+    /// It was ended early: it must not change anything.
+    pub(crate) fn begin_changes(&self) -> Result<Changing<'_>, SqlError> {
+        match self.stage.compare_exchange(OPEN, CHANGING, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) | Err(CHANGING) => Ok(Changing(&self.stage)),
+            Err(_) => Err(self.why_over()),
+        }
+    }
+
+    /// Runs something until it is done, cancelled, or out of time. What is changing rows is done soon.
     pub(crate) async fn run<T>(&self, work: impl Future<Output = Result<T, SqlError>>) -> Result<T, SqlError> {
         let cancelled = async {
             if !self.cancelled.0.load(Ordering::Acquire) {
@@ -70,12 +84,37 @@ impl Limits {
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
+        let mut work = pin!(work);
+        let over = tokio::select! {
             biased;
-            () = cancelled => Err(self.why_over()),
-            timeout = late => Err(timed_out(timeout)),
-            done = work => done,
+            () = cancelled => self.why_over(),
+            timeout = late => timed_out(timeout),
+            done = &mut work => return done,
+        };
+        match self.stage.compare_exchange(OPEN, ENDED, Ordering::AcqRel, Ordering::Acquire) {
+            Err(CHANGING) => work.await,
+            _ => Err(over),
         }
+    }
+}
+
+const OPEN: u8 = 0;
+const CHANGING: u8 = 1;
+const ENDED: u8 = 2;
+
+/// A statement that is changing rows. Dropped, it has changed nothing.
+pub(crate) struct Changing<'l>(&'l AtomicU8);
+
+impl Changing<'_> {
+    /// The rows are changed: what is told of the statement is that.
+    pub(crate) fn done(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.0.store(OPEN, Ordering::Release);
     }
 }
 

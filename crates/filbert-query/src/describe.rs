@@ -62,7 +62,7 @@ pub(crate) fn of_plan(
             let none = self::parameters(&vec![None; *parameters], types);
             match (&copy.table, &copy.place, &copy.format) {
                 (Some(table), Place::Client, FileFormat::Rows(format)) => {
-                    let writer = copy_writer(engine, asker, table, &copy.columns, WriteMode::Each)?;
+                    let writer = copy_writer(engine, asker, table, &copy.columns, WriteMode::Each, None)?;
                     let columns = Some(writer.columns().clone());
                     Description { command: Command::CopyIn(format.clone()), parameters: none, columns }
                 }

@@ -321,10 +321,18 @@ impl Task {
                 let tells = statement.parsed.tells_rows();
                 self.expect(if tells { ExpectedResult::Rows } else { ExpectedResult::UpdateCount })?;
                 let occasion = self.inner.sessions.occasion(self.asker.dialect(), self.asker.session());
+                let changing = self.limits.begin_changes()?;
                 match short.as_ref().and_then(|short| short.run_in_place(&self.parameters, &occasion)) {
-                    Some(changed) => changed,
+                    Some(Ok(changed)) => {
+                        changing.done();
+                        Ok(changed)
+                    }
+                    Some(Err(error)) => Err(error),
                     // It has to wait for a key that is locked, or is no short one.
-                    None => self.change(&statement.parsed).await,
+                    None => {
+                        drop(changing);
+                        self.change(&statement.parsed).await
+                    }
                 }
             }
             Plan::Session { command, .. } => {
@@ -387,7 +395,7 @@ impl Task {
     }
 
     async fn change(&self, parsed: &Parsed) -> Result<StatementResult, SqlError> {
-        let dml = Dml::begins(&self.inner, &self.asker)?;
+        let dml = Dml::begins(&self.inner, &self.asker, Some(self.limits.clone()))?;
         let changed = match parsed {
             Parsed::Insert(insert) => dml.insert(insert, &self.parameters).await,
             Parsed::Update(update) => dml.update(update, &self.parameters).await,
@@ -413,7 +421,7 @@ impl Task {
             }
             Parsed::Copy(copy) => {
                 self.expect(ExpectedResult::UpdateCount)?;
-                let rows = copy::run(&self.inner, &self.asker, copy, &self.parameters).await?;
+                let rows = copy::run(&self.inner, &self.asker, &self.limits, copy, &self.parameters).await?;
                 Ok(StatementResult::Count(rows))
             }
             parsed => {

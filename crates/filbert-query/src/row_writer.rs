@@ -17,6 +17,7 @@ use filbert_grid::{ErrorKind, threads};
 
 use crate::asker::Asker;
 use crate::catalog::MappingColumn;
+use crate::cursor::Limits;
 use crate::dialect::{Insert, Parsed, ParsedStatement};
 use crate::dml::adding::Adding;
 use crate::dml::apply::Waiting;
@@ -53,7 +54,7 @@ pub(crate) async fn row_writer(
     if let Plan::Other(ParsedStatement { parsed: Parsed::Copy(copy), .. }) = &*plan
         && let Some(table) = &copy.table
     {
-        return copy_writer(engine, asker, table, &copy.columns, mode);
+        return copy_writer(engine, asker, table, &copy.columns, mode, None);
     }
     let Plan::Change { statement, .. } = &*plan else { return Err(not_for_rows()) };
     let Parsed::Insert(insert) = &statement.parsed else { return Err(not_for_rows()) };
@@ -93,6 +94,7 @@ pub(crate) async fn row_writer(
         given: given(maker, &cells),
         adding: adding(engine, &inserter, mode),
         wait_ms: engine.sessions.lock_wait_ms(),
+        limits: None,
         inserter,
         cells,
         columns: columns.into(),
@@ -113,6 +115,7 @@ pub(crate) fn copy_writer(
     table: &str,
     names: &[String],
     mode: WriteMode,
+    limits: Option<Limits>,
 ) -> Result<Box<dyn RowWriter>, SqlError> {
     let tables = &engine.tables;
     let Some(mapped) = tables.find(table)? else { return Err(tables.not_found(table)) };
@@ -136,6 +139,7 @@ pub(crate) fn copy_writer(
         given: given(maker, &cells),
         adding: adding(engine, &inserter, mode),
         wait_ms: engine.sessions.lock_wait_ms(),
+        limits,
         inserter,
         cells,
         columns,
@@ -176,6 +180,8 @@ struct Writer {
     adding: Option<Adding>,
     /// How long to wait for a key that others hold, in milliseconds.
     wait_ms: i64,
+    /// What may end the statement before it writes, if anything.
+    limits: Option<Limits>,
     cells: Vec<(usize, Cell)>,
     /// Which columns of a row are given values.
     given: Vec<bool>,
@@ -208,7 +214,7 @@ impl RowWriter for Writer {
 
     fn finish(mut self: Box<Self>) -> Result<u64, SqlError> {
         let made = match self.adding.take() {
-            Some(adding) => adding.make_blocking(&self.inserter, self.wait_ms, &self.occasion),
+            Some(adding) => adding.make_blocking(&self.inserter, self.waiting(), &self.occasion),
             None => Ok(self.written),
         };
         made.map_err(|error| said(error, "", self.dialect))
@@ -216,6 +222,10 @@ impl RowWriter for Writer {
 }
 
 impl Writer {
+    fn waiting(&self) -> Waiting<'_> {
+        Waiting { map: self.inserter.table().map(), limits: self.limits.as_ref(), wait_ms: self.wait_ms }
+    }
+
     /// Makes a row whole.
     fn fill<'v>(&self, given: &'v [Value<'_>], row: &mut Vec<Value<'v>>) -> Result<(), SqlError> {
         if given.len() != self.columns.len() {
@@ -247,7 +257,7 @@ impl Writer {
                 return Ok(written.count());
             }
             let key = self.inserter.maker().writer().key(row)?;
-            Waiting { map: self.inserter.table().map(), wait_ms: self.wait_ms }.block_until_free(&key)?;
+            self.waiting().block_until_free(&key)?;
         }
     }
 }

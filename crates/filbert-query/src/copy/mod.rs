@@ -14,6 +14,7 @@ use filbert_data::Value;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, WriteMode};
 
 use crate::asker::Asker;
+use crate::cursor::Limits;
 use crate::dialect::{Copy, Place};
 use crate::engine::Inner;
 use crate::error::parsing_error;
@@ -23,7 +24,13 @@ use crate::row_writer::copy_writer;
 const FILES_MAX: usize = 10_000;
 
 /// Runs a COPY from or to a file; returns the number of rows.
-pub(crate) async fn run(engine: &Inner, asker: &Asker, copy: &Copy, parameters: &[Value<'_>]) -> Result<u64, SqlError> {
+pub(crate) async fn run(
+    engine: &Inner,
+    asker: &Asker,
+    limits: &Limits,
+    copy: &Copy,
+    parameters: &[Value<'_>],
+) -> Result<u64, SqlError> {
     let Place::File(path) = &copy.place else {
         let text = "COPY FROM STDIN takes rows from the client: they come by the protocol, not by a statement";
         return Err(parsing_error(text).with_sqlstate("0A000"));
@@ -42,10 +49,10 @@ pub(crate) async fn run(engine: &Inner, asker: &Asker, copy: &Copy, parameters: 
             write::write(engine, asker, (**query).clone(), parameters, &path, &copy.format).await
         }
         (None, Some(table)) => {
-            // CrateDB takes the rows that can be taken, PostgreSQL all or none.
-            let mode = if asker.dialect() == Dialect::Postgres { WriteMode::All } else { WriteMode::Each };
+            // CrateDB takes the rows that can be taken, the others all or none.
+            let mode = if asker.dialect() == Dialect::Crate { WriteMode::Each } else { WriteMode::All };
             let files = files(&directory, path)?;
-            let writer = copy_writer(engine, asker, table, &copy.columns, mode)?;
+            let writer = copy_writer(engine, asker, table, &copy.columns, mode, Some(limits.clone()))?;
             let (format, by_name) = (copy.format.clone(), copy.columns.is_empty());
             let reading = tokio::task::spawn_blocking(move || read::read(writer, &files, &format, mode, by_name));
             reading.await.map_err(|_| SqlError::new(SqlErrorCode::Generic, "reading the files ended early"))?

@@ -189,7 +189,7 @@ pub(crate) async fn create_as(engine: &Inner, asker: &Asker, statement: &CreateT
     }
     let names = table.columns.into_iter().map(|column| column.name).collect();
     let insert = Insert { table: table.name, columns: names, source: Some(query.clone()), ..Insert::default() };
-    let dml = Dml::begins(engine, asker)?;
+    let dml = Dml::begins(engine, asker, None)?;
     match dml.insert(&insert, &[]).await {
         Ok(Changed::Count(count)) => Ok(count),
         Ok(Changed::Rows(..)) => Ok(0),

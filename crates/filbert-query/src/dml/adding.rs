@@ -97,16 +97,15 @@ impl Adding {
     pub(crate) async fn make(
         mut self,
         inserter: &Inserter,
-        wait_ms: i64,
+        waiting: Waiting<'_>,
         returning: Option<&Returning>,
         parameters: &[Value<'_>],
         occasion: &Occasion,
     ) -> Result<Added, SqlError> {
-        let map = inserter.table().map();
-        let mut claims = map.claims();
+        let mut claims = waiting.map.claims();
         for _ in 0..ROUNDS_MAX {
             let told = self.tell(returning, parameters, occasion)?;
-            let differing = self.pending.make(Waiting { map, wait_ms }, &mut claims).await?;
+            let differing = self.pending.make(waiting, &mut claims).await?;
             if differing.is_empty() {
                 return Ok((self.count, told));
             }
@@ -122,13 +121,12 @@ impl Adding {
     pub(crate) fn make_blocking(
         mut self,
         inserter: &Inserter,
-        wait_ms: i64,
+        waiting: Waiting<'_>,
         occasion: &Occasion,
     ) -> Result<u64, SqlError> {
-        let map = inserter.table().map();
-        let mut claims = map.claims();
+        let mut claims = waiting.map.claims();
         for _ in 0..ROUNDS_MAX {
-            let differing = self.pending.make_blocking(Waiting { map, wait_ms }, &mut claims)?;
+            let differing = self.pending.make_blocking(waiting, &mut claims)?;
             if differing.is_empty() {
                 return Ok(self.count);
             }

@@ -4,6 +4,8 @@ use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{Caller, Change, GridError, Map, ParkedReply, Reply};
 use tokio::sync::oneshot;
 
+use crate::cursor::Limits;
+
 /// What a change did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -17,6 +19,8 @@ pub(crate) enum Outcome {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting<'m> {
     pub(crate) map: &'m Map,
+    /// What may end the statement until it changes rows, if anything.
+    pub(crate) limits: Option<&'m Limits>,
     /// How long, in milliseconds, counted from the moment when the waiting begins.
     pub(crate) wait_ms: i64,
 }

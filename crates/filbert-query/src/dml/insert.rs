@@ -86,8 +86,8 @@ impl Dml<'_> {
         returning: Option<&Returning>,
         parameters: &[Value<'_>],
     ) -> Result<Changed, SqlError> {
-        let wait_ms = self.sessions.lock_wait_ms();
-        let (count, told) = adding.make(inserter, wait_ms, returning, parameters, &self.occasion).await?;
+        let waiting = self.waiting(inserter.table());
+        let (count, told) = adding.make(inserter, waiting, returning, parameters, &self.occasion).await?;
         Ok(Changed::of(count, returning, told))
     }
 }

@@ -38,7 +38,9 @@ use filbert_grid::query::{ColumnMeta, ColumnReader, Dialect, SqlError};
 
 use crate::asker::Asker;
 use crate::catalog::Mapping;
+use crate::cursor::Limits;
 use crate::dialect::schema_of;
+use crate::dml::apply::Waiting;
 use crate::dml::pending::Pending;
 use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
@@ -59,17 +61,20 @@ pub(crate) struct Dml<'e> {
     pub(crate) dialect: Dialect,
     /// Who asks, and when the statement began.
     pub(crate) occasion: Occasion,
+    /// What may end the statement early, if anything.
+    limits: Option<Limits>,
 }
 
 impl<'e> Dml<'e> {
     /// A statement of somebody that begins now.
-    pub(crate) fn begins(engine: &'e Inner, asker: &Asker) -> Result<Dml<'e>, SqlError> {
+    pub(crate) fn begins(engine: &'e Inner, asker: &Asker, limits: Option<Limits>) -> Result<Dml<'e>, SqlError> {
         Ok(Dml {
             grid: engine.tables.grid()?,
             tables: &engine.tables,
             sessions: &engine.sessions,
             dialect: asker.dialect(),
             occasion: engine.sessions.occasion(asker.dialect(), asker.session()),
+            limits,
         })
     }
 }
@@ -89,6 +94,11 @@ impl Dml<'_> {
     fn rows(&self, mapping: &Arc<Mapping>) -> Result<RowMaker, SqlError> {
         let state = self.sessions.planning(self.dialect);
         RowMaker::new(mapping, self.grid.schemas(), state, self.tables.catalog().row_ids())
+    }
+
+    /// How the statement waits for keys of a table that others hold.
+    fn waiting<'w>(&'w self, table: &'w MapTable) -> Waiting<'w> {
+        Waiting { map: table.map(), limits: self.limits.as_ref(), wait_ms: self.sessions.lock_wait_ms() }
     }
 
     /// No changes of a table yet.

@@ -11,6 +11,7 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{BatchItem, Claims, Expected, Map, NotMade, Together};
 
+use crate::cursor::Limits;
 use crate::dml::apply::Waiting;
 use crate::error::of_datafusion;
 
@@ -87,6 +88,16 @@ impl Pending {
         }
     }
 
+    /// Makes all changes, or none, unless the statement was ended early.
+    fn make_within(&self, waiting: Waiting<'_>, claims: &mut Claims<'_>) -> Result<Made, SqlError> {
+        let changing = waiting.limits.map(Limits::begin_changes).transpose()?;
+        let made = self.make_in_place(waiting.map, claims)?;
+        if let (Made::All, Some(changing)) = (&made, changing) {
+            changing.done();
+        }
+        Ok(made)
+    }
+
     /// Makes all changes, or none, as soon as nobody else holds one of their keys. Returns the keys that are not as expected:
     /// they are claimed then, and nothing was changed.
     ///
@@ -94,7 +105,7 @@ impl Pending {
     /// They cannot be made, or someone held a key for too long.
     pub(crate) async fn make(&self, waiting: Waiting<'_>, claims: &mut Claims<'_>) -> Result<Vec<Box<[u8]>>, SqlError> {
         for _ in 0..WAITS_MAX {
-            match self.make_in_place(waiting.map, claims)? {
+            match self.make_within(waiting, claims)? {
                 Made::All => return Ok(Vec::new()),
                 Made::Differ(keys) => return Ok(keys),
                 Made::Held(key) => waiting.until_free(&key).await?,
@@ -113,7 +124,7 @@ impl Pending {
         claims: &mut Claims<'_>,
     ) -> Result<Vec<Box<[u8]>>, SqlError> {
         for _ in 0..WAITS_MAX {
-            match self.make_in_place(waiting.map, claims)? {
+            match self.make_within(waiting, claims)? {
                 Made::All => return Ok(Vec::new()),
                 Made::Differ(keys) => return Ok(keys),
                 Made::Held(key) => waiting.block_until_free(&key)?,

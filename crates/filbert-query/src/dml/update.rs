@@ -10,7 +10,6 @@ use futures::StreamExt;
 
 use crate::catalog::Mapping;
 use crate::dialect::{Delete, Update, schema_of};
-use crate::dml::apply::Waiting;
 use crate::dml::pending::{Pending, ROUNDS_MAX, changed_too_often};
 use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
@@ -164,8 +163,7 @@ impl Dml<'_> {
             }
             let told = changing.told.iter().flatten().map(|(_, row)| row.as_slice());
             let told = returning.map(|returning| returning.of_rows(told, parameters, &self.occasion)).transpose()?;
-            let waiting = Waiting { map, wait_ms: self.sessions.lock_wait_ms() };
-            let differing = changing.pending.make(waiting, &mut claims).await?;
+            let differing = changing.pending.make(self.waiting(table), &mut claims).await?;
             if differing.is_empty() {
                 return Ok(Changed::of(changing.count, returning, told));
             }
