@@ -20,7 +20,6 @@ use filbert_data::{PartitionId, partition_of};
 use filbert_store::{Batch, BatchItem, BatchPlace, Caller, Change, Command, Expected, Expiry, PutMode, Reply};
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
-use parking_lot::MutexGuard;
 
 use crate::cell::{Cell, CellState};
 use crate::errors::GridError;
@@ -31,6 +30,9 @@ use crate::{eviction, threads};
 
 /// Bytes that a change takes beside its key and values: its head in the batch and its place in the table of keys.
 const CHANGE_BYTES: usize = 32;
+
+/// Changes that one hold of a partition's lock claims or writes: others get at the partition in between.
+const CHANGES_PER_LOCK_MAX: usize = 256;
 
 /// Changes of a map, by their keys; no key is changed twice.
 #[derive(Default)]
@@ -163,17 +165,22 @@ impl Claims<'_> {
     }
 
     /// Writes what is claimed in a partition, and claims it no more.
-    fn write(&self, partition: PartitionId, cell: &Cell, mut state: MutexGuard<'_, CellState>, batch: &Batch) {
+    fn write(&self, partition: PartitionId, batch: &Batch) {
         let (shared, core) = (&*self.map.shared, &*self.map.core);
-        let change = Change::WriteBatch { batch: batch.as_bytes() };
-        self.map.apply_together(cell, &mut state, self.owner, change, |_| ());
-        // The deadlines of what was written are those of any put.
-        let put = Change::Put { key: &[], value: &[], expiry: Expiry::DEFAULT, mode: PutMode::Set };
-        core.note_deadlines(shared, cell, &put, shared.now());
-        if core.evicts {
-            let made = eviction::make_room_after_many(shared, core, cell, &mut state);
-            drop(state);
-            if !made {
+        let Some(cell) = shared.cell(partition) else { return };
+        let mut parts = batch.parts(CHANGES_PER_LOCK_MAX).peekable();
+        while let Some((_, part)) = parts.next() {
+            threads::give_way();
+            let mut state = cell.lock();
+            self.map.apply_together(cell, &mut state, self.owner, Change::WriteBatch { batch: part }, |_| ());
+            if parts.peek().is_none() {
+                self.map.apply_together(cell, &mut state, self.owner, Change::Unclaim, |_| ());
+            }
+            // The deadlines of what was written are those of any put.
+            let put = Change::Put { key: &[], value: &[], expiry: Expiry::DEFAULT, mode: PutMode::Set };
+            core.note_deadlines(shared, cell, &put, shared.now());
+            if core.evicts && !eviction::make_room_after_many(shared, core, cell, &mut state) {
+                drop(state);
                 eviction::make_room_elsewhere(shared, core, partition, None);
             }
         }
@@ -193,14 +200,6 @@ impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         self.0.memory_bytes.fetch_sub(self.1, Ordering::Relaxed);
     }
-}
-
-/// What claiming in one partition came to.
-enum Claimed {
-    All,
-    Differ(Vec<BatchPlace>),
-    Held(BatchPlace),
-    Refused(GridError),
 }
 
 impl Map {
@@ -231,35 +230,14 @@ impl Map {
         let _reserved = self.reserve(changes)?;
         let mut differing = Vec::new();
         let batches = changes.batches.iter().filter(|(_, batch)| !batch.is_empty());
-        let mut rest = batches.clone().peekable();
-        while let Some((partition, batch)) = rest.next() {
-            let Some(cell) = shared.cell(*partition) else { continue };
-            threads::give_way();
-            let mut state = cell.lock();
-            let claimed = self.claim_in(cell, &mut state, claims.owner, batch);
-            if !claims.partitions.contains(partition) && matches!(claimed, Claimed::All | Claimed::Differ(_)) {
-                claims.partitions.push(*partition);
-            }
-            let key_at = |place| Box::from(batch.at(place).map_or(&[][..], |item| item.key));
-            match claimed {
-                // The last of all: whatever it writes now, nothing can keep the others from following.
-                Claimed::All if rest.peek().is_none() && differing.is_empty() => {
-                    claims.write(*partition, cell, state, batch);
-                }
-                Claimed::All => {}
-                Claimed::Differ(places) => differing.extend(places.into_iter().map(key_at)),
-                Claimed::Held(place) => return Err(NotMade::Held(key_at(place))),
-                Claimed::Refused(error) => return Err(NotMade::Error(error)),
-            }
+        for (partition, batch) in batches.clone() {
+            self.claim(*partition, batch, claims, &mut differing)?;
         }
         if !differing.is_empty() {
             return Err(NotMade::Differ(differing));
         }
-        for (partition, batch) in batches.rev().skip(1) {
-            threads::give_way();
-            if let Some(cell) = shared.cell(*partition) {
-                claims.write(*partition, cell, cell.lock(), batch);
-            }
+        for (partition, batch) in batches {
+            claims.write(*partition, batch);
         }
         // What was written is claimed no more.
         claims.partitions.retain(|partition| changes.batches.get(partition).is_none_or(Batch::is_empty));
@@ -279,15 +257,33 @@ impl Map {
         Ok(Some(reserved))
     }
 
-    fn claim_in(&self, cell: &Cell, state: &mut CellState, owner: Caller, batch: &Batch) -> Claimed {
-        let change = Change::Claim { batch: batch.as_bytes() };
-        self.apply_together(cell, state, owner, change, |reply| match reply {
-            Reply::Claimed(differing) if differing.is_empty() => Claimed::All,
-            Reply::Claimed(differing) => Claimed::Differ(differing),
-            Reply::Held(place) => Claimed::Held(place),
-            Reply::Refused(error) => Claimed::Refused(self.core.refusal(error)),
-            _ => Claimed::Refused(GridError::Internal("a claim was answered otherwise than claims are".to_owned())),
-        })
+    /// Claims the keys of a batch, and notes which are not as expected.
+    fn claim(
+        &self,
+        partition: PartitionId,
+        batch: &Batch,
+        claims: &mut Claims<'_>,
+        differing: &mut Vec<Box<[u8]>>,
+    ) -> Result<(), NotMade> {
+        let Some(cell) = self.shared.cell(partition) else { return Ok(()) };
+        if !claims.partitions.contains(&partition) {
+            claims.partitions.push(partition);
+        }
+        let key_at = |place| Box::from(batch.at(place).map_or(&[][..], |item| item.key));
+        for (from, part) in batch.parts(CHANGES_PER_LOCK_MAX) {
+            threads::give_way();
+            let change = Change::Claim { batch: part };
+            self.apply_together(cell, &mut cell.lock(), claims.owner, change, |reply| match reply {
+                Reply::Claimed(places) => {
+                    differing.extend(places.into_iter().map(|place| key_at(from + place)));
+                    Ok(())
+                }
+                Reply::Held(place) => Err(NotMade::Held(key_at(from + place))),
+                Reply::Refused(error) => Err(NotMade::Error(self.core.refusal(error))),
+                reply => Err(NotMade::Error(GridError::Internal(format!("a claim was answered by {reply:?}")))),
+            })?;
+        }
+        Ok(())
     }
 
     fn apply_together<R>(

@@ -109,6 +109,25 @@ impl Batch {
         &self.bytes
     }
 
+    /// The batch in parts of at most so many changes, each with the place where it begins.
+    pub fn parts(&self, changes_max: usize) -> impl Iterator<Item = (BatchPlace, &[u8])> {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let rest = self.bytes.get(from..).filter(|rest| !rest.is_empty())?;
+            let (mut left, mut count) = (rest, 0);
+            while count < changes_max
+                && let Some((kind, _, after)) = decode(left)
+            {
+                left = after;
+                count += usize::from(kind & TAKEN_OUT == 0);
+            }
+            let part = rest.get(..rest.len() - left.len()).filter(|part| !part.is_empty())?;
+            let place = BatchPlace::try_from(from).ok()?;
+            from += part.len();
+            Some((place, part))
+        })
+    }
+
     /// The changes, each with its place.
     pub fn items(&self) -> impl Iterator<Item = (BatchPlace, BatchItem<'_>)> {
         items(&self.bytes)
@@ -169,6 +188,14 @@ mod tests {
         assert_eq!(batch.at(places[1]), None);
         assert_eq!(batch.at(places[3]), Some(all[3]));
         assert_eq!(batch.items().map(|(place, _)| place).collect::<Vec<_>>(), [places[0], places[2], places[3]]);
+        for changes_max in 1..4 {
+            let parts = batch.parts(changes_max);
+            let of_part = |(from, part)| items(part).map(move |(place, item)| (from + place, item)).collect::<Vec<_>>();
+            let found: Vec<_> = parts.map(of_part).collect();
+            assert_eq!(found.concat(), batch.items().collect::<Vec<_>>());
+            assert!(found.iter().all(|part| part.len() <= changes_max));
+            assert_eq!(found.len(), 3usize.div_ceil(changes_max));
+        }
     }
 
     #[test]

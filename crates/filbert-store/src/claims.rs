@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::Caller;
 
-/// What one statement has claimed of one map in one partition.
+/// What one command has claimed of one map in one partition.
 struct Claim {
     owner: Caller,
     /// In order.
@@ -34,12 +34,10 @@ impl Claims {
         self.0.iter().any(|claim| claim.hashes.binary_search(&hash).is_ok())
     }
 
-    /// Claims for a caller, in place of what it has claimed before; whether it had.
-    pub(crate) fn claim(&mut self, owner: Caller, mut hashes: Vec<u64>) -> bool {
-        let had = self.release(owner);
+    /// Claims for a caller, beside what it has claimed before.
+    pub(crate) fn claim(&mut self, owner: Caller, mut hashes: Vec<u64>) {
         hashes.sort_unstable();
         self.0.push(Claim { owner, hashes: hashes.into() });
-        had
     }
 
     /// Drops what a caller has claimed; whether there was something.

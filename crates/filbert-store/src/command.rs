@@ -180,20 +180,20 @@ pub enum ChangeOf<B> {
         /// The key's bytes.
         key: B,
     },
-    /// Claims the keys of a [`Batch`](crate::Batch) for the caller, in place of what it has claimed of the map before: until
-    /// that is written or given back, others find these keys locked; nothing else shows it. `Claimed`, with the places of
+    /// Claims the keys of a [`Batch`](crate::Batch) for the caller, beside what it has claimed before: until it gives them back,
+    /// others find these keys locked; nothing else shows it. `Claimed`, with the places of
     /// those that are not as expected, which are claimed all the same; or `Held`, where someone else holds a key: then
     /// nothing was claimed.
     Claim {
         /// The batch's bytes.
         batch: B,
     },
-    /// Makes the changes of a batch, whose keys the caller has claimed, and ends its claim; `Count` of changes.
+    /// Makes the changes of a batch, whose keys the caller has claimed; `Count` of changes.
     WriteBatch {
         /// The batch's bytes.
         batch: B,
     },
-    /// Ends the caller's claim; `Done`.
+    /// Gives back all that the caller has claimed of the map; `Done`.
     Unclaim,
     /// Takes out all entries but those of locked keys, one event `Cleared`; `Count` of entries.
     Clear,

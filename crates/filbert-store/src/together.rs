@@ -6,8 +6,7 @@ use crate::record::check_lengths;
 use crate::{EventKind, Expiry, PutMode, Reply};
 
 impl Map {
-    /// Claims the keys of a batch for the caller, in place of what it has claimed before, and tells which of them are not as
-    /// expected. Claims nothing where a key is someone else's.
+    /// Claims the keys of a batch for the caller, beside what it has claimed before, and tells which of them are not as expected. Claims nothing where a key is someone else's.
     pub(crate) fn claim(&mut self, cx: &mut Context<'_>, batch: &[u8]) -> Reply<'static> {
         let (mut hashes, mut differing) = (Vec::new(), Vec::new());
         for (place, item) in items(batch) {
@@ -29,13 +28,13 @@ impl Map {
             }
             hashes.push(hash);
         }
-        if self.claims.claim(cx.caller, hashes) {
-            self.log.announce_unclaimed(cx);
+        if !hashes.is_empty() {
+            self.claims.claim(cx.caller, hashes);
         }
         Reply::Claimed(differing)
     }
 
-    /// Makes the changes of a batch, whose keys the caller has claimed, and ends its claim. An entry that was expected and is
+    /// Makes the changes of a batch, whose keys the caller has claimed. An entry that was expected and is
     /// gone since has expired or was cleared after the change, as it were: it stays gone.
     pub(crate) fn write_batch(&mut self, cx: &mut Context<'_>, batch: &[u8]) -> Reply<'static> {
         let mut count = 0;
@@ -60,11 +59,10 @@ impl Map {
             // Lengths were checked when the keys were claimed.
             count += usize::from(written.is_ok());
         }
-        self.unclaim(cx);
         Reply::Count(count)
     }
 
-    /// Ends the caller's claim.
+    /// Ends the caller's claims.
     pub(crate) fn unclaim(&mut self, cx: &mut Context<'_>) -> Reply<'static> {
         if self.claims.release(cx.caller) {
             self.log.announce_unclaimed(cx);

@@ -152,7 +152,7 @@ impl Model {
             }
             Change::Await { .. } => "done".into(),
             Change::Claim { batch } => self.claim(caller, batch),
-            Change::WriteBatch { batch } => self.write_batch(caller, batch),
+            Change::WriteBatch { batch } => self.write_batch(batch),
             Change::Unclaim => {
                 self.claims.remove(&caller);
                 "done".into()
@@ -209,11 +209,11 @@ impl Model {
             }
             keys.insert(item.key.to_vec());
         }
-        self.claims.insert(caller, keys);
+        self.claims.entry(caller).or_default().extend(keys);
         format!("claimed but {differing:?}")
     }
 
-    fn write_batch(&mut self, caller: Caller, batch: &[u8]) -> String {
+    fn write_batch(&mut self, batch: &[u8]) -> String {
         let mut count = 0;
         for (_, item) in Batch::of_bytes(batch).items() {
             let found = self.entries.contains_key(item.key);
@@ -227,7 +227,6 @@ impl Model {
                 }
             };
         }
-        self.claims.remove(&caller);
         format!("count {count}")
     }
 
