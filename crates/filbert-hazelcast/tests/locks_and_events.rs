@@ -283,9 +283,9 @@ fn read(start_sequence: i64, min_size: i32) -> event_journal_read::Request<'stat
     }
 }
 
+/// Puts a value under a key that its header binds to partition 3.
 fn put_at(client: &mut Client, value: &'static [u8]) {
-    let correlation = client.send_to(&put(value), 3);
-    client.reply_to(correlation);
+    client.ok(&put::Request { key: b"\0\0\0\x03key", ..put(value) });
 }
 
 #[test]

@@ -248,22 +248,23 @@ fn iteration_finds_every_entry_once_while_the_map_changes() {
     let mut client = server.client();
     let put_at = |client: &mut Client, key: &[u8]| {
         let request = put::Request { name: NAME, key, value: b"v", thread_id: 1, ttl: -1 };
-        let correlation = client.send_to(&request, 5);
-        client.reply_to(correlation).decode::<put::Response<'_>>();
+        client.ok(&request).decode::<put::Response<'_>>();
     };
+    // The header of each key binds it to one partition.
+    let bound = |key: u32| [5u32.to_be_bytes(), key.to_be_bytes()].concat();
     for key in 0..2000_u32 {
-        put_at(&mut client, &key.to_be_bytes());
+        put_at(&mut client, &bound(key));
     }
     let mut fresh = 10_000_u32;
     let keys = iterate(&mut client, 5, 50, |client| {
         for _ in 0..100 {
-            put_at(client, &fresh.to_be_bytes());
+            put_at(client, &bound(fresh));
             fresh += 1;
         }
     });
     let unique: BTreeSet<_> = keys.iter().cloned().collect();
     assert_eq!(unique.len(), keys.len(), "a key came twice");
-    assert!((0..2000_u32).all(|key| unique.contains(key.to_be_bytes().as_slice())), "a key is missing");
+    assert!((0..2000_u32).all(|key| unique.contains(&bound(key))), "a key is missing");
     assert!(iterate(&mut client, 6, 50, |_| {}).is_empty());
 }
 
@@ -271,14 +272,13 @@ fn iteration_finds_every_entry_once_while_the_map_changes() {
 fn fetch_entries_brings_values_along() {
     let server = Server::start();
     let mut client = server.client();
-    let request = put::Request { name: NAME, key: b"k", value: b"v", thread_id: 1, ttl: -1 };
-    let correlation = client.send_to(&request, 3);
-    client.reply_to(correlation);
+    let key = b"\0\0\0\x03key";
+    client.ok(&put::Request { name: NAME, key, value: b"v", thread_id: 1, ttl: -1 });
     let request = fetch_entries::Request { name: NAME, iteration_pointers: vec![(i32::MAX, -1)], batch: 10 };
     let correlation = client.send_to(&request, 3);
     let reply = client.reply_to(correlation);
     let response: fetch_entries::Response<'_> = reply.decode();
-    assert_eq!(response.entries, [(b"k".as_slice(), b"v".as_slice())]);
+    assert_eq!(response.entries, [(key.as_slice(), b"v".as_slice())]);
     assert!(response.iteration_pointers[0].0 < 0);
 }
 

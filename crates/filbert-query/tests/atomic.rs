@@ -103,7 +103,7 @@ fn a_statement_that_fails_changes_nothing() {
         ("UPDATE t SET v = CASE id WHEN 2999 THEN 1000000 ELSE 1 END", "23514"),
         ("UPDATE t SET v = NULL WHERE id > 100", "23502"),
         ("UPDATE t SET v = 1 / (id - 2999)", "22012"),
-        ("UPDATE t SET v = 'none' || s", "42804"),
+        ("UPDATE t SET v = CAST(s AS INT)", "22P02"),
         ("UPDATE t SET id = 1 WHERE id IN (2, 3)", "23505"),
         ("UPDATE t SET id = id + 1 WHERE id <= 2999", "23505"),
         ("UPDATE t SET id = id / 2 + 10000", "23505"),
@@ -203,9 +203,9 @@ fn an_update_that_moves_keys_does_not_meet_its_own_rows() {
     table(&member, 20_000);
     assert_eq!(member.change("UPDATE t SET id = id + 1000000"), 20_000);
     assert_eq!(member.rows("SELECT count(*), min(id), max(id) FROM t"), ["20000|1000001|1020000"]);
-    assert_eq!(member.change("UPDATE t SET id = id + 1, v = id"), 20_000);
+    assert_eq!(member.change("UPDATE t SET id = id + 1, v = id - 1000000"), 20_000);
     let found = "SELECT count(*), min(id), max(id), count(DISTINCT v), max(id - v), min(id - v) FROM t";
-    assert_eq!(member.rows(found), ["20000|1000002|1020001|20000|1|1"]);
+    assert_eq!(member.rows(found), ["20000|1000002|1020001|20000|1000001|1000001"]);
     assert_eq!(member.change("INSERT INTO t SELECT id + 500000, v, s FROM t"), 20_000);
     assert_eq!(member.rows("SELECT count(*) FROM t"), ["40000"]);
     assert_eq!(member.change("DELETE FROM t WHERE (SELECT count(*) FROM t) = 40000"), 40_000);

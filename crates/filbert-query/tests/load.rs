@@ -214,12 +214,19 @@ fn statements_that_are_too_large_are_errors_and_the_next_one_is_answered() {
 fn a_join_beyond_the_memory_is_an_error_and_the_next_query_is_answered() {
     let member = Member::with(QueryConfig { query_memory_bytes_max: 8 << 20, ..QueryConfig::default() });
     mapping(&member, "large", "");
-    let count = member.change(
-        "INSERT INTO large SELECT v, v % 1000, CAST(v AS VARCHAR) || \
-         '----------------------------------------------------------------------------------------------------' \
-         FROM TABLE(generate_series(1, 80000))",
-    );
-    assert_eq!(count, 80_000);
+    let insert = |from: u32, to: u32| {
+        format!(
+            "INSERT INTO large SELECT v, v % 1000, CAST(v AS VARCHAR) || \
+             '----------------------------------------------------------------------------------------------------' \
+             FROM TABLE(generate_series({from}, {to}))"
+        )
+    };
+    // A statement has to hold what it is about to change.
+    let error = member.error(&insert(1, 80_000));
+    assert!(error.message.contains("not enough memory for the changes of one statement"), "{error}");
+    assert_eq!((error.sqlstate(), member.rows("SELECT count(*) FROM large")), ("53200", vec!["0".to_owned()]));
+    let counts: u64 = (0..8).map(|part| member.change(&insert(part * 10_000 + 1, (part + 1) * 10_000))).sum();
+    assert_eq!(counts, 80_000);
     let error = member.error("SELECT count(a.t), min(b.t) FROM large a JOIN large b ON a.t = b.t");
     assert!(error.message.to_lowercase().contains("memory"), "{error}");
     assert_eq!(member.rows("SELECT count(*) FROM large"), ["80000"]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::execution::session_state::SessionState;
 use filbert_data::{Blob, Value};
-use filbert_grid::query::{SqlError, SqlErrorCode};
+use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
 use filbert_grid::{Caller, Change, Expected, Expiry, PutMode, Refused};
 
 use crate::catalog::Mapping;
@@ -18,6 +18,7 @@ use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::dml::targets::assigned_columns;
 use crate::error::parsing_error;
+use crate::plan::session::catalog_name;
 use crate::scan::table::MapTable;
 use crate::surroundings::Occasion;
 use crate::tables::{Mapped, Tables};
@@ -27,6 +28,8 @@ pub(crate) struct Inserter {
     maker: RowMaker,
     table: Arc<MapTable>,
     on_key: OnKey,
+    /// Whether a row may update one that the same statement adds, as CrateDB has it.
+    updates_own: bool,
 }
 
 /// What is done with a row whose key is there.
@@ -100,7 +103,8 @@ impl Inserter {
                 on_key(&mapping, &table, name, on_conflict, state, &maker)?
             }
         };
-        Ok(Inserter { maker, table, on_key })
+        let updates_own = state.config_options().catalog.default_catalog == catalog_name(Dialect::Crate);
+        Ok(Inserter { maker, table, on_key, updates_own })
     }
 
     /// How rows are made.
@@ -161,8 +165,11 @@ impl Inserter {
                 true => Ok(Written::Added),
                 false => Ok(Written::Nothing),
             },
-            OnKey::Update(_) if pending.get(key).is_some() => Err(updated_twice()),
+            OnKey::Update(_) if !self.updates_own && pending.get(key).is_some() => Err(updated_twice()),
             OnKey::Update(update) => {
+                if pending.get(key).is_some() {
+                    return self.update_own(update, key, row, parameters, occasion, pending);
+                }
                 let Some(old) = self.found(key) else {
                     pending.add(key, Expected::Nothing, Some(value))?;
                     return Ok(Written::Added);
@@ -175,6 +182,28 @@ impl Inserter {
                 Ok(Written::Updated(new))
             }
         }
+    }
+
+    /// Plans the update of a row that the same statement adds or updates.
+    fn update_own(
+        &self,
+        update: &UpdateThere,
+        key: &[u8],
+        row: &[Value<'_>],
+        parameters: &[Value<'_>],
+        occasion: &Occasion,
+        pending: &mut Pending,
+    ) -> Result<Written, SqlError> {
+        let Some(change) = pending.get(key) else { return Ok(Written::Nothing) };
+        let old = Blob::from(change.value.unwrap_or_default());
+        let expected = owned(change.expected);
+        let Some(new) = self.updated(update, (key, &old), row, parameters, occasion)? else {
+            return Ok(Written::Nothing);
+        };
+        let replacement = self.maker.writer().value(&new)?;
+        pending.take_out(key);
+        pending.add(key, expected.as_deref().map_or(Expected::Nothing, Expected::Value), Some(&replacement))?;
+        Ok(Written::Updated(new))
     }
 
     /// The value that is there.
@@ -276,6 +305,14 @@ impl Inserter {
             Err(Refused::Locked { .. }) => Ok(None),
             Err(Refused::Error(error)) => Err(error.into()),
         }
+    }
+}
+
+/// The value that is expected, if one is.
+fn owned(expected: Expected<'_>) -> Option<Blob> {
+    match expected {
+        Expected::Value(value) => Some(Blob::from(value)),
+        Expected::Nothing | Expected::Anything => None,
     }
 }
 
