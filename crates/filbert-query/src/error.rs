@@ -146,6 +146,10 @@ fn of_root(root: &DataFusionError) -> SqlError {
             ArrowError::CastError(_) | ArrowError::ParseError(_) => "22P02",
             _ => "22000",
         }),
+        // DataFusion runs subqueries that refer to no outer row, and says so.
+        DataFusionError::Execution(text) if text.starts_with("Scalar subquery returned more than one row") => {
+            crate::subqueries::too_many_rows()
+        }
         DataFusionError::Execution(_) => data_error(message),
         DataFusionError::ResourcesExhausted(_) => {
             let mut error = SqlError::new(SqlErrorCode::Generic, message).with_sqlstate("53200");

@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::DataFusionError;
 use datafusion::sql::sqlparser::ast::{ObjectName, Query};
-use filbert_data::{Blob, FieldPath, FieldType, Formats, IdsLayout, SchemaSource};
+use filbert_data::{Blob, FieldPath, FieldType, Formats, IdsLayout, SchemaSource, Side};
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
 use filbert_grid::{Grid, GridError, Map, PartitionId};
 
-use crate::catalog::{Catalog, EntryFormat, Mapping};
+use crate::catalog::{Catalog, EntryFormat, Mapping, MappingColumn};
 use crate::catalogs::{self, SystemSchema};
 use crate::dialect::{self, DEFAULT_SCHEMAS, Parsed, in_schema};
 use crate::error::{carried, parsing_error};
@@ -39,6 +39,14 @@ impl fmt::Debug for Tables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tables").finish_non_exhaustive()
     }
+}
+
+/// The columns of a table.
+pub(crate) struct Columns {
+    /// Their names, and whether `*` leaves them out.
+    pub(crate) columns: Vec<(String, bool)>,
+    /// One that is never null.
+    pub(crate) key: Option<String>,
 }
 
 /// A mapping with its map.
@@ -114,14 +122,30 @@ impl Tables {
         hides.then(|| visible.map(|column| column.name.clone()).collect())
     }
 
-    /// The query of a view; `None` if the name is not that of a view.
-    pub(crate) fn view(&self, name: &ObjectName) -> Result<Option<Query>, SqlError> {
+    /// The columns of a table; `None` if the name is not that of a table or mapping.
+    pub(crate) fn columns(&self, name: &ObjectName) -> Option<Columns> {
+        let name = dialect::catalog_name(name).ok()?;
+        let mapping = match self.catalog.mapping(&name) {
+            Some(mapping) => mapping,
+            None => Arc::new(self.inferred(&name).ok()??),
+        };
+        let is_key = |column: &&MappingColumn| match &mapping.table {
+            Some(_) => column.path.side == Side::Key,
+            None => column.path == FieldPath::KEY,
+        };
+        let key = mapping.columns.iter().find(is_key).map(|column| column.name.clone());
+        let columns = mapping.columns.iter().map(|column| (column.name.clone(), column.hidden)).collect();
+        Some(Columns { columns, key })
+    }
+
+    /// The query of a view and the dialect that it is of; `None` if the name is not that of a view.
+    pub(crate) fn view(&self, name: &ObjectName) -> Result<Option<(Query, Dialect)>, SqlError> {
         let Ok(name) = dialect::catalog_name(name) else { return Ok(None) };
         let Some(view) = self.catalog.view(&name) else { return Ok(None) };
         // Its names mean what they meant to whom made it.
         let path = Path::new(&self.catalog, view.path.clone(), view.dialect);
         match dialect::parse(&view.query, view.dialect, &dialect::Limits::default(), &path)?.parsed {
-            Parsed::Query(query) => Ok(Some(*query)),
+            Parsed::Query(query) => Ok(Some((*query, view.dialect))),
             _ => Err(parsing_error(format!("view {name:?} is not defined by a query"))),
         }
     }

@@ -266,7 +266,7 @@ fn null() -> Expr {
 }
 
 /// A call of a function by its name.
-pub(super) fn call(name: &str, arguments: Vec<Expr>, order: Vec<OrderByExpr>, filter: Option<Box<Expr>>) -> Expr {
+pub(crate) fn call(name: &str, arguments: Vec<Expr>, order: Vec<OrderByExpr>, filter: Option<Box<Expr>>) -> Expr {
     let clauses = match order.is_empty() {
         true => Vec::new(),
         false => vec![FunctionArgumentClause::OrderBy(order)],

@@ -21,21 +21,22 @@ mod rewrite;
 mod server;
 mod session;
 mod statements;
-mod subqueries;
 mod table_statements;
 mod tables;
 mod tokens;
 mod types;
+mod windows;
 
 pub(crate) use alter::{AlterAction, AlterTable, Comment};
 pub(crate) use copy::{Copy, FileFormat, Place};
 pub(crate) use declared_types::parse_declared_type;
 pub(crate) use grammar::HazelcastDialect;
+pub(crate) use json::call;
 pub(crate) use names::{CATALOGS, DEFAULT_SCHEMAS, catalog_name, in_schema, schema_of};
 #[cfg(test)]
 pub(crate) use places::DefaultPlace;
 pub(crate) use places::Places;
-pub(crate) use rewrite::like_pattern;
+pub(crate) use rewrite::{like_pattern, narrow_values};
 pub(crate) use session::{Command as SessionCommand, Job};
 pub(crate) use table_statements::TableStatement;
 pub(crate) use tables::{ColumnDefinition, Constraint, ConstraintKind, CreateTable};

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Cte, Ident, ObjectName, ObjectNamePart, Query, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
+    Cte, Ident, ObjectName, ObjectNamePart, Query, TableFactor, VisitMut, VisitorMut,
 };
 use filbert_grid::query::SqlError;
 
@@ -135,35 +135,55 @@ fn table_statement(statement: &mut TableStatement, places: &dyn Places) {
 }
 
 /// Gives the relations of a query, or of an expression with queries, their schemas.
-fn relations<T: Visit + VisitMut>(tree: &mut T, places: &dyn Places) {
-    struct Names(Vec<String>);
-    impl Visitor for Names {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-            let named = query.with.iter().flat_map(|with| &with.cte_tables);
-            self.0.extend(named.map(|cte: &Cte| cte.alias.name.value.clone()));
-            ControlFlow::Continue(())
-        }
-    }
-    let mut names = Names(Vec::new());
-    let _ = Visit::visit(tree, &mut names);
-    let _ = VisitMut::visit(tree, &mut Qualify { places, named: names.0 });
+fn relations<T: VisitMut>(tree: &mut T, places: &dyn Places) {
+    let _ = VisitMut::visit(tree, &mut Qualify { places, open: Vec::new() });
 }
 
 struct Qualify<'p> {
     places: &'p dyn Places,
-    /// What a statement names itself: `WITH`.
+    /// The queries that are open.
+    open: Vec<Open>,
+}
+
+/// A query that is open, with what it names itself: `WITH`.
+struct Open {
     named: Vec<String>,
+    is_recursive: bool,
+    /// How many of these queries are behind: the next one sees those, and itself if it may.
+    behind: usize,
+}
+
+impl Open {
+    fn sees(&self, name: &str) -> bool {
+        let seen = if self.is_recursive { self.behind.saturating_add(1) } else { self.behind };
+        self.named.iter().take(seen).any(|named| named == name)
+    }
 }
 
 impl VisitorMut for Qualify<'_> {
     type Break = ();
 
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let named = query.with.iter().flat_map(|with| &with.cte_tables);
+        let named = named.map(|cte: &Cte| cte.alias.name.value.clone()).collect();
+        let is_recursive = query.with.as_ref().is_some_and(|with| with.recursive);
+        self.open.push(Open { named, is_recursive, behind: 0 });
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.open.pop();
+        // The queries of a WITH are visited before all else of the query that it belongs to.
+        if let Some(around) = self.open.last_mut() {
+            around.behind = around.behind.saturating_add(1);
+        }
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         let TableFactor::Table { name, alias, args: None, .. } = factor else { return ControlFlow::Continue(()) };
         let [ObjectNamePart::Identifier(bare)] = name.0.as_slice() else { return ControlFlow::Continue(()) };
-        if self.named.contains(&bare.value) {
+        if self.open.iter().any(|query| query.sees(&bare.value)) {
             return ControlFlow::Continue(());
         }
         if let Some(schema) = self.places.of_known(&bare.value) {

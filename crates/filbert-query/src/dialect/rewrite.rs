@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, Offset,
-    Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableFactor, TypedString,
-    UnaryOperator, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TypedString, UnaryOperator,
+    Value, ValueWithSpan, Values, Visit, VisitMut, Visitor, VisitorMut,
 };
 use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlError};
@@ -13,8 +13,8 @@ use filbert_grid::query::{Dialect, SqlError};
 use super::json::{call, text};
 use super::names;
 use super::server;
-use super::subqueries::ValueSubqueries;
 use super::types::{planner_type, sql_type};
+use super::windows;
 use crate::error::parsing_error;
 
 /// Rewrites everything within a query or an expression.
@@ -62,11 +62,13 @@ impl VisitorMut for Rewriter {
         if !is_read_only(&query.body) {
             return refuse("a query cannot change anything");
         }
-        if counts_duplicates(&query.body) {
-            return refuse("EXCEPT and INTERSECT are served without ALL");
-        }
         if !query.locks.is_empty() || query.for_clause.is_some() {
             return refuse("FOR after a query is not served");
+        }
+        if let (SetExpr::Select(select), Some(OrderBy { kind: OrderByKind::Expressions(order), .. })) =
+            (query.body.as_ref(), query.order_by.as_mut())
+        {
+            windows::resolve_order(select, order)?;
         }
         match query.fetch.take() {
             None => ControlFlow::Continue(()),
@@ -114,11 +116,9 @@ impl VisitorMut for Rewriter {
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item {
                 narrow(expression, self.of);
-                // Beyond conditions, DataFusion plans no subqueries but those that are one value.
-                expression.visit(&mut ValueSubqueries { number: &mut self.derived, depth: 0 })?;
             }
         }
-        ControlFlow::Continue(())
+        windows::resolve(select)
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
@@ -186,6 +186,11 @@ pub(super) fn alias_of(name: &str) -> TableAlias {
     TableAlias { explicit: true, name: Ident::with_quote('"', name), columns: Vec::new(), at: None }
 }
 
+/// Whole numbers of `VALUES` as those of a SELECT list.
+pub(crate) fn narrow_values(values: &mut Values, of: Dialect) {
+    values.rows.iter_mut().flat_map(|row| row.content.iter_mut()).for_each(|value| narrow(value, of));
+}
+
 /// A whole number of a SELECT list as one of the smallest type of the dialect that holds it.
 fn narrow(expression: &mut Expr, of: Dialect) {
     if let Expr::Case { conditions, else_result, .. } = expression
@@ -225,21 +230,6 @@ fn is_read_only(body: &SetExpr) -> bool {
         SetExpr::Select(select) => select.into.is_none(),
         SetExpr::Query(_) | SetExpr::Values(_) | SetExpr::Table(_) => true,
         SetExpr::SetOperation { left, right, .. } => is_read_only(left) && is_read_only(right),
-        _ => false,
-    }
-}
-
-/// Whether a row's number on both sides would decide how often it comes: DataFusion only looks whether it is there.
-fn counts_duplicates(body: &SetExpr) -> bool {
-    match body {
-        SetExpr::SetOperation { op: SetOperator::Union, left, right, .. } => {
-            counts_duplicates(left) || counts_duplicates(right)
-        }
-        SetExpr::SetOperation { set_quantifier, left, right, .. } => {
-            matches!(set_quantifier, SetQuantifier::All | SetQuantifier::AllByName)
-                || counts_duplicates(left)
-                || counts_duplicates(right)
-        }
         _ => false,
     }
 }

@@ -223,14 +223,9 @@ fn what_datafusion_does_not_know_is_rewritten() {
             "CAST(1 AS TINYINT), CAST(-1000 AS SMALLINT), CAST(100000 AS INT), 10000000000, 1 + 1",
         ),
         ("a FROM m WHERE a IN (SELECT b FROM n)", "a FROM m WHERE a IN (SELECT b FROM n)"),
-        ("NOT EXISTS (SELECT 1 FROM n WHERE b = a) FROM m", "((SELECT count(*) FROM n WHERE b = a) = 0) FROM m"),
         (
-            "a IN (SELECT b FROM n) FROM m",
-            "CASE WHEN ((SELECT count(*) FROM (SELECT b FROM n) AS \"$derived1\" (\"$value\")) = 0) THEN false \
-             WHEN a IS NULL THEN NULL \
-             WHEN ((SELECT count(*) FROM (SELECT b FROM n) AS \"$derived1\" (\"$value\") WHERE \"$value\" = a) > 0) THEN true \
-             WHEN ((SELECT count(*) FROM (SELECT b FROM n) AS \"$derived1\" (\"$value\") WHERE \"$value\" IS NULL) > 0) THEN NULL \
-             ELSE false END FROM m",
+            "sum(a) OVER (w ROWS 1 PRECEDING) FROM m WINDOW w AS (PARTITION BY b ORDER BY c)",
+            "sum(a) OVER (PARTITION BY b ORDER BY c ROWS 1 PRECEDING) FROM m WINDOW w AS (PARTITION BY b ORDER BY c)",
         ),
         ("a FROM m FETCH FIRST 3 ROWS ONLY", "a FROM m LIMIT 3"),
         ("a FROM m OFFSET 2 ROWS FETCH NEXT ROW ONLY", "a FROM m LIMIT 1 OFFSET 2 ROWS"),
@@ -258,6 +253,7 @@ fn errors_tell_line_column_and_what_was_expected() {
     error("SHOW NOTHING", "expected MAPPINGS, VIEWS");
     error("INSERT INTO other.schema.m VALUES (1)", "the database \"other\" of other.schema.m is not there");
     error("DELETE FROM m LIMIT 1", "DELETE is served as");
+    error("SELECT sum(a) OVER w FROM m", "window \"w\" does not exist");
     error("ALTER JOB j SUSPEND", "the statement ALTER JOB is not served");
 }
 

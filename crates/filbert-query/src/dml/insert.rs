@@ -15,7 +15,7 @@ use crate::dml::targets::{fit_targets, target_columns};
 use crate::dml::{Changed, Dml, Rows, literals};
 use crate::error::{of_datafusion, parsing_error};
 use crate::plan::columns::name_columns;
-use crate::plan::planner::expand_views;
+use crate::plan::scope;
 
 impl Dml<'_> {
     /// Runs an INSERT or SINK.
@@ -37,7 +37,7 @@ impl Dml<'_> {
         };
         let mut query = (**source).clone();
         let defaults = take_defaults(&mut query);
-        expand_views(self.tables, &mut query)?;
+        scope::resolve(self.tables, self.dialect, &mut query)?;
         name_columns(&mut query, &|name| self.tables.visible_columns(name));
         let mut stream = self.stream(query, parameters).await?;
         let width = stream.schema().fields().len();

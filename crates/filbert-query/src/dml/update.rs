@@ -17,7 +17,7 @@ use crate::dml::targets::assigned_columns;
 use crate::dml::{Changed, Dml, Rows, literals, select};
 use crate::error::of_datafusion;
 use crate::plan::columns::name_columns;
-use crate::plan::planner::expand_views;
+use crate::plan::scope;
 use crate::scan::table::MapTable;
 use crate::tables::Mapped;
 
@@ -143,7 +143,7 @@ impl Dml<'_> {
         rewrite: &mut Rewriter<'_>,
     ) -> Result<Changed, SqlError> {
         let Found { mut query, alias, parameters } = found;
-        expand_views(self.tables, &mut query)?;
+        scope::resolve(self.tables, self.dialect, &mut query)?;
         name_columns(&mut query, &|name| self.tables.visible_columns(name));
         let map = table.map();
         let mut changing = Changing {

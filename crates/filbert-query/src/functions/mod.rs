@@ -34,7 +34,7 @@ use filbert_grid::query::Dialect;
 
 pub(crate) use fields::{Fields, resolve as resolve_fields, value_of_field};
 pub(crate) use json::{Kind, Node, push_json_text};
-pub(crate) use server::{ARRAY_LIKE, array_parameters};
+pub(crate) use server::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY, array_parameters};
 
 /// Makes a session know the functions, and the rules by which operators and aggregates become ours.
 pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
@@ -65,7 +65,6 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
     // The functions are DataFusion's too, but this kind of registration has an error that cannot be.
     let _ = state.register_expr_planner(Arc::new(checked::Planner { dialect }));
     state.add_analyzer_rule(Arc::new(checked::Checked));
-    state.add_analyzer_rule(Arc::new(crate::subqueries::ScalarSubqueries));
     // What `TIMESTAMP WITH TIME ZONE` is kept in.
     state.config_mut().options_mut().execution.time_zone = Some("UTC".into());
 }

@@ -1,8 +1,12 @@
-//! From a parsed query to a plan: what Hazelcast's dialect means differently is put right in the syntax tree, the rest is
-//! DataFusion's planner and optimizer.
+//! From a parsed query to a plan: what the dialects mean differently is put right in the syntax tree, names are resolved
+//! (`scope`), the rest is DataFusion's planner and optimizer.
 
 pub(crate) mod columns;
 pub(crate) mod fairness;
 pub(crate) mod memory;
+pub(crate) mod order;
 pub(crate) mod planner;
+pub(crate) mod scope;
 pub(crate) mod session;
+pub(crate) mod ternary;
+pub(crate) mod windows;

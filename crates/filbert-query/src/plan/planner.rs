@@ -1,6 +1,5 @@
 //! Plans of queries.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
@@ -10,20 +9,19 @@ use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Distinct, Expr as LogicalExpr, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::sql::parser::Statement as PlannerStatement;
-use datafusion::sql::sqlparser::ast::{
-    ObjectName, Query, Statement as SqlStatement, TableAlias, TableFactor, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement as SqlStatement};
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnMeta, Dialect, SqlError};
 
+use crate::dialect::narrow_values;
 use crate::error::{data_error, of_datafusion, parsing_error};
 use crate::functions::array_parameters;
 use crate::plan::columns::{name_columns, result_name};
+use crate::plan::order;
+use crate::plan::{scope, windows};
+use crate::subqueries;
 use crate::tables::Tables;
 use crate::types::{REGPROC, field_type_of, field_type_of_arrow, json_metadata, pg_type_of, scalar_of};
-
-/// Views within views, at most.
-const VIEW_DEPTH_MAX: usize = 32;
 
 /// A query that is understood, before it is optimized.
 pub(crate) struct PlannedQuery {
@@ -40,7 +38,10 @@ pub(crate) async fn plan_query(
     dialect: Dialect,
     mut query: Query,
 ) -> Result<PlannedQuery, SqlError> {
-    expand_views(tables, &mut query)?;
+    if let (SetExpr::Values(values), true) = (query.body.as_mut(), dialect != Dialect::Hazelcast) {
+        narrow_values(values, dialect);
+    }
+    scope::resolve(tables, dialect, &mut query)?;
     name_columns(&mut query, &|name| tables.visible_columns(name));
     let plan = plan_rewritten(state, tables, dialect, query).await?;
     let pg_types = pg_types_of(&plan);
@@ -70,7 +71,9 @@ pub(crate) async fn plan_rewritten(
     for reference in &references {
         tables.check(reference.schema(), reference.table(), dialect)?;
     }
-    state.statement_to_plan(statement).await.map_err(|error| of_datafusion(&error))
+    let plan = state.statement_to_plan(statement).await.map_err(|error| of_datafusion(&error))?;
+    windows::check(&plan)?;
+    order::keep(plan).and_then(subqueries::unnest).map_err(|error| of_datafusion(&error))
 }
 
 /// The columns of a plan's result.
@@ -217,47 +220,4 @@ pub(crate) fn with_parameters(plan: LogicalPlan, values: Vec<ScalarAndMetadata>)
         return Ok(plan);
     }
     plan.with_param_values(ParamValues::List(values)).map_err(|error| of_datafusion(&error))
-}
-
-/// Puts the queries of views in the place of their names.
-pub(crate) fn expand_views(tables: &Tables, query: &mut Query) -> Result<(), SqlError> {
-    let mut expand = Expand { tables, depth: 0 };
-    match VisitMut::visit(query, &mut expand) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(*error),
-    }
-}
-
-struct Expand<'t> {
-    tables: &'t Tables,
-    depth: usize,
-}
-
-impl VisitorMut for Expand<'_> {
-    type Break = Box<SqlError>;
-
-    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
-        let TableFactor::Table { name, alias, args: None, .. } = factor else { return ControlFlow::Continue(()) };
-        let mut subquery = match self.tables.view(name) {
-            Ok(Some(query)) => query,
-            Ok(None) => return ControlFlow::Continue(()),
-            Err(error) => return ControlFlow::Break(Box::new(error)),
-        };
-        if self.depth >= VIEW_DEPTH_MAX {
-            let text = format!("view {name} is defined by more than {VIEW_DEPTH_MAX} views within views");
-            return ControlFlow::Break(Box::new(parsing_error(text)));
-        }
-        self.depth += 1;
-        let inner = VisitMut::visit(&mut subquery, self);
-        self.depth -= 1;
-        inner?;
-        let alias = alias.clone().or_else(|| view_alias(name));
-        *factor = TableFactor::Derived { lateral: false, subquery: Box::new(subquery), alias, sample: None };
-        ControlFlow::Continue(())
-    }
-}
-
-fn view_alias(name: &ObjectName) -> Option<TableAlias> {
-    let ident = name.0.last()?.as_ident()?.clone();
-    Some(TableAlias { explicit: true, name: ident, columns: Vec::new(), at: None })
 }

@@ -16,6 +16,7 @@ use crate::config::QueryConfig;
 use crate::dialect::CATALOGS;
 use crate::functions;
 use crate::plan::memory::{QueryMemory, ServerMemory};
+use crate::plan::ternary::Lists;
 use crate::scan::scanner::BATCH_ROWS;
 use crate::surroundings::{Occasion, Server, Surroundings};
 use crate::tables::TableCatalog;
@@ -137,6 +138,8 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     // Errors tell where in the text they are, for protocols that ask.
     options.sql_parser.collect_spans = dialect != Dialect::Hazelcast;
     options.sql_parser.map_string_types_to_utf8view = true;
+    // The order of a subquery is written to whom needs it first.
+    options.sql_parser.enable_subquery_sort_elimination = false;
     options.optimizer.prefer_hash_join = true;
     options.execution.time_zone = Some("UTC".to_owned());
     options.explain.show_statistics = false;
@@ -147,6 +150,7 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     // What members of objects are read as has to be known before types are coerced; a view may name them in any dialect.
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(functions::Fields)];
     rules.extend(Analyzer::new().rules);
+    rules.push(Arc::new(Lists));
     let builder = SessionStateBuilder::new()
         .with_config(session)
         .with_runtime_env(Arc::new(environment.clone()))

@@ -9,7 +9,8 @@
 //! | `x = ANY($1)`, `x = ANY('{1,2}')` | `x = ANY(array_like($1, x))` |
 //! | `(row).field`, `_pg_expandarray(x)` | `get_field(row, 'field')`, `unnest(_pg_expandarray(x))` |
 //! | `FROM f(..) AS a(b)` | a table function, rows of an array, or one row of `f`'s value |
-//! | `(a, b) = (c, d)` | `a = c AND b = d` |
+//! | `(a, b) = (c, d)` | `a = c AND b = d`, and the like (`rows`) |
+//! | `x <> ALL (array)` | `compare_all('<>', x, array)` |
 //! | columns without a name | the names that PostgreSQL and CrateDB give them |
 
 mod factors;
@@ -17,6 +18,7 @@ mod kinds;
 mod members;
 mod names;
 mod operators;
+mod rows;
 mod subqueries;
 
 use std::ops::ControlFlow;
@@ -25,7 +27,7 @@ pub(super) use members::condition;
 
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArguments, ObjectName, Query, Select,
-    SelectItem, TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
+    SelectItem, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::{Dialect, SqlError};
@@ -34,7 +36,6 @@ use super::grammar::grammar;
 use super::json::{call, text};
 use crate::arrays;
 use crate::error::parsing_error;
-use crate::functions::ARRAY_LIKE;
 
 /// Rewrites everything within a query or an expression.
 pub(super) fn rewrite<T: VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
@@ -111,7 +112,7 @@ impl VisitorMut for Rewriter {
             Expr::Exists { subquery, negated } if subqueries::is_always_empty(subquery) => {
                 *expression = Expr::value(Value::Boolean(*negated));
             }
-            Expr::Subquery(query) => subqueries::single(query).into_iter().for_each(|single| *expression = single),
+            Expr::Subquery(query) => subqueries::empty(query).into_iter().for_each(|null| *expression = null),
             Expr::CompoundFieldAccess { root, access_chain } => {
                 if let Some(fields) = operators::fields(root, access_chain) {
                     let row = taken(root);
@@ -133,9 +134,12 @@ impl VisitorMut for Rewriter {
                     *expression = call(function, arguments, Vec::new(), None);
                 }
             }
-            Expr::AnyOp { left, right, .. } | Expr::AllOp { left, right, .. } if operators::is_untyped(right) => {
-                let arguments = vec![taken(right), left.as_ref().clone()];
-                **right = call(ARRAY_LIKE, arguments, Vec::new(), None);
+            Expr::AnyOp { left, compare_op, right, .. } | Expr::AllOp { left, compare_op, right } => {
+                let (left, compare_op, right) = (left.clone(), compare_op.clone(), right.clone());
+                let is_any = matches!(expression, Expr::AnyOp { .. });
+                operators::quantified(&left, &compare_op, &right, is_any)
+                    .into_iter()
+                    .for_each(|compared| *expression = compared);
             }
             Expr::Collate { expr, .. } => *expression = taken(expr),
             Expr::BinaryOp { op: BinaryOperator::PGCustomBinaryOperator(parts), .. } => {
@@ -146,18 +150,14 @@ impl VisitorMut for Rewriter {
                     *op = known;
                 }
             }
-            Expr::BinaryOp { left, op: op @ (BinaryOperator::Eq | BinaryOperator::NotEq), right } => {
-                if let (Expr::Tuple(lefts), Expr::Tuple(rights)) = (left.as_mut(), right.as_mut()) {
-                    let negated = *op == BinaryOperator::NotEq;
-                    let pairs = std::mem::take(lefts).into_iter().zip(std::mem::take(rights));
-                    *expression = same_tuples(pairs, negated);
-                }
-            }
-            Expr::InList { expr, list, negated } if matches!(expr.as_ref(), Expr::Tuple(_)) => {
-                if let Some(found) = tuple_in_list(expr, list, *negated) {
-                    *expression = found;
-                }
-            }
+            Expr::BinaryOp { .. }
+            | Expr::InList { .. }
+            | Expr::InSubquery { .. }
+            | Expr::Between { .. }
+            | Expr::IsNull(_)
+            | Expr::IsNotNull(_)
+            | Expr::IsDistinctFrom(..)
+            | Expr::IsNotDistinctFrom(..) => return rows::rewrite(expression),
             Expr::AtTimeZone { timestamp, time_zone } => {
                 let arguments = vec![taken(timestamp), taken(time_zone)];
                 *expression = call("at_time_zone", arguments, Vec::new(), None);
@@ -203,32 +203,6 @@ fn unqualify(name: &mut ObjectName) {
 
 fn all_of(terms: impl Iterator<Item = Expr>, op: &BinaryOperator) -> Option<Expr> {
     terms.reduce(|left, right| Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) })
-}
-
-/// `(a, b) = (c, d)` as `a = c AND b = d`.
-fn same_tuples(pairs: impl Iterator<Item = (Expr, Expr)>, negated: bool) -> Expr {
-    let equal = |(left, right): (Expr, Expr)| Expr::BinaryOp {
-        left: Box::new(left),
-        op: BinaryOperator::Eq,
-        right: Box::new(right),
-    };
-    let same = all_of(pairs.map(equal), &BinaryOperator::And).unwrap_or_else(|| Expr::value(Value::Boolean(true)));
-    let same = Expr::Nested(Box::new(same));
-    if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(same) } } else { same }
-}
-
-fn tuple_in_list(tuple: &Expr, list: &[Expr], negated: bool) -> Option<Expr> {
-    let Expr::Tuple(lefts) = tuple else { return None };
-    let mut terms = Vec::with_capacity(list.len());
-    for item in list {
-        let Expr::Tuple(rights) = item else { return None };
-        if rights.len() != lefts.len() {
-            return None;
-        }
-        terms.push(same_tuples(lefts.iter().cloned().zip(rights.iter().cloned()), false));
-    }
-    let any = Expr::Nested(Box::new(all_of(terms.into_iter(), &BinaryOperator::Or)?));
-    Some(if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) } } else { any })
 }
 
 /// `generate_series(..)` and the like in a SELECT list, which are rows there.

@@ -1,15 +1,18 @@
-//! Subqueries that are one value: DataFusion plans them where they refer to the outer row only if they aggregate.
+//! Subqueries that are one value: those over relations of catalogs that have no rows, and arrays of rows.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArguments, GroupByExpr, Ident,
-    LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor, Value, ValueWithSpan,
-    Visit, Visitor,
+    OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAliasColumnDef, TableFactor, TableWithJoins,
+    Value, ValueWithSpan, Visit, Visitor,
 };
-use filbert_grid::query::SqlError;
+use datafusion::sql::sqlparser::parser::Parser;
+use filbert_grid::query::{Dialect, SqlError};
 
+use super::super::grammar::grammar;
 use super::super::json::call;
+use super::super::rewrite::alias_of;
 use super::{refuse, taken};
 use crate::catalogs;
 
@@ -57,48 +60,14 @@ pub(super) fn is_always_empty(query: &Query) -> bool {
     is_plain(select) && select.from.iter().any(|from| reads_nothing(&from.relation))
 }
 
-/// A scalar subquery that aggregates nothing, as the only item of its rows' array.
-pub(super) fn single(query: &mut Query) -> Option<Expr> {
-    let is_one_row = match &query.limit_clause {
-        None => false,
-        Some(LimitClause::LimitOffset { limit: Some(Expr::Value(limit)), offset: None, limit_by }) => {
-            limit_by.is_empty() && matches!(&limit.value, Value::Number(digits, _) if digits == "1")
-        }
-        Some(_) => return None,
-    };
-    let is_empty = is_always_empty(query);
-    let order = query.order_by.clone();
-    let SetExpr::Select(select) = query.body.as_mut() else { return None };
-    if select.from.is_empty() || !is_plain(select) {
-        return None;
-    }
-    let no_rows = is_empty
-        && !select.projection.iter().any(|item| match item {
-            SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } => aggregates(value),
-            _ => false,
-        });
-    if no_rows {
-        return Some(Expr::value(Value::Null));
-    }
-    let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] =
-        select.projection.as_mut_slice()
-    else {
-        return None;
-    };
-    if aggregates(value) {
-        return None;
-    }
-    let order = match order.map(|order| order.kind) {
-        Some(OrderByKind::Expressions(order)) if is_one_row => order,
-        _ => Vec::new(),
-    };
-    let function = if is_one_row { "first_value" } else { "array_agg" };
-    let aggregate = call(function, vec![taken(value)], order, None);
-    select.projection = vec![SelectItem::ExprWithAlias { expr: aggregate, alias: Ident::with_quote('"', "$single") }];
-    query.order_by = None;
-    query.limit_clause = None;
-    let subquery = Expr::Subquery(Box::new(query.clone()));
-    Some(if is_one_row { subquery } else { call("only_item", vec![subquery], Vec::new(), None) })
+/// A scalar subquery that never has a row, as null.
+pub(super) fn empty(query: &Query) -> Option<Expr> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let has_aggregate = select.projection.iter().any(|item| match item {
+        SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } => aggregates(value),
+        _ => false,
+    });
+    (is_always_empty(query) && !has_aggregate).then(|| Expr::value(Value::Null))
 }
 
 /// Whether a SELECT neither groups nor leaves rows out after the fact.
@@ -152,6 +121,14 @@ pub(super) fn aggregated(expression: &mut Expr, mut query: Query) -> ControlFlow
         *expression = array;
         return ControlFlow::Continue(());
     }
+    let is_whole = query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.with.is_none()
+        && matches!(query.body.as_ref(), SetExpr::Select(select) if is_plain(select) && !unnests(select));
+    if !is_whole {
+        *expression = of_rows(query);
+        return ControlFlow::Continue(());
+    }
     let order = query.order_by.take();
     let SetExpr::Select(select) = query.body.as_mut() else {
         return refuse("ARRAY(..) takes a SELECT of one column", "0A000");
@@ -174,6 +151,33 @@ pub(super) fn aggregated(expression: &mut Expr, mut query: Query) -> ControlFlow
     select.projection = vec![SelectItem::ExprWithAlias { expr: aggregate, alias }];
     *expression = Expr::Subquery(Box::new(query));
     ControlFlow::Continue(())
+}
+
+/// Whether a SELECT list has a function of rows, or an aggregate, within which there is no aggregate.
+fn unnests(select: &Select) -> bool {
+    select.projection.iter().any(|item| match item {
+        SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } => {
+            aggregates(value) || matches!(value, Expr::Function(function) if function.name.to_string() == "unnest")
+        }
+        _ => true,
+    })
+}
+
+/// `(SELECT array_agg(item) FROM (query) AS rows(item))`, which keeps the query's order.
+fn of_rows(query: Query) -> Expr {
+    let item = Ident::with_quote('"', "$item");
+    let mut alias = alias_of("$array");
+    alias.columns.push(TableAliasColumnDef { name: item.clone(), data_type: None });
+    let relation = TableFactor::Derived { lateral: false, subquery: Box::new(query), alias: Some(alias), sample: None };
+    let aggregate = call("array_agg", vec![Expr::Identifier(item)], Vec::new(), None);
+    let parsed =
+        Parser::new(grammar(Dialect::Postgres)).try_with_sql("SELECT 1").and_then(|mut parser| parser.parse_query());
+    let Ok(mut outer) = parsed else { return Expr::value(Value::Null) };
+    if let SetExpr::Select(select) = outer.body.as_mut() {
+        select.projection = vec![SelectItem::ExprWithAlias { expr: aggregate, alias: Ident::with_quote('"', "array") }];
+        select.from = vec![TableWithJoins { relation, joins: Vec::new() }];
+    }
+    Expr::Subquery(outer)
 }
 
 /// An array without items.

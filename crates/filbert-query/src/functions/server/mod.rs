@@ -7,6 +7,7 @@ mod json;
 mod names;
 mod native;
 mod objects;
+mod quantified;
 mod session;
 mod text;
 
@@ -15,6 +16,7 @@ use std::sync::{Arc, LazyLock};
 use datafusion::logical_expr::ScalarUDF;
 
 pub(crate) use elements::{ARRAY_LIKE, array_parameters};
+pub(crate) use quantified::{COMPARE_ALL, COMPARE_ANY};
 
 /// The name of an object's number, for rules that put it in the place of a cast.
 pub(super) static REG_NAME: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(native::udf(&names::REG_NAME)));
@@ -26,7 +28,8 @@ pub(super) static ARRAY_LIKE_UDF: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Ar
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let groups = [session::FUNCTIONS, objects::FUNCTIONS, names::FUNCTIONS, text::FUNCTIONS, json::FUNCTIONS];
     let native = groups.into_iter().flatten().map(native::udf);
-    native.chain([REG_NAME.as_ref().clone(), ARRAY_LIKE_UDF.as_ref().clone(), expand::udf()]).collect()
+    let others = [REG_NAME.as_ref().clone(), ARRAY_LIKE_UDF.as_ref().clone(), expand::udf()];
+    native.chain(others).chain(quantified::udfs()).collect()
 }
 
 /// Those about the time, which Hazelcast's users have as well.

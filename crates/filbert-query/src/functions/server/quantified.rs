@@ -1,0 +1,146 @@
+//! `compare_any(operator, item, array)` and `compare_all(operator, item, array)`: `item <operator> ANY (array)` and `ALL`.
+//!
+//! Three-valued, as in PostgreSQL: ANY is true if the comparison is true for an item of the array, else unknown if it is unknown
+//! for one, else false; ALL is the same with true and false in each other's places. Over an array that is known when a query is
+//! planned, `= ANY` is `IN` and `<> ALL` is `NOT IN`, which indexes serve.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, UInt32Array};
+use arrow_schema::{DataType, Field};
+use datafusion::arrow::compute::kernels::cmp;
+use datafusion::arrow::compute::take;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::super::row::{failed, text_of, wrong_arguments};
+
+/// The name of the function for `ANY`.
+pub(crate) const COMPARE_ANY: &str = "compare_any";
+/// The name of the function for `ALL`.
+pub(crate) const COMPARE_ALL: &str = "compare_all";
+
+pub(super) fn udfs() -> [ScalarUDF; 2] {
+    [COMPARE_ANY, COMPARE_ALL].map(|name| {
+        ScalarUDF::new_from_impl(Quantified { name, signature: Signature::user_defined(Volatility::Immutable) })
+    })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Quantified {
+    name: &'static str,
+    signature: Signature,
+}
+
+impl Quantified {
+    /// The result where it is that of one item.
+    fn decisive(&self) -> bool {
+        self.name == COMPARE_ANY
+    }
+}
+
+impl ScalarUDFImpl for Quantified {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let wrong = || wrong_arguments(self.name, types);
+        let [operator, item, array] = types else { return Err(wrong()) };
+        let of_array = match array {
+            DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => field.data_type(),
+            DataType::Null => item,
+            _ => return Err(wrong()),
+        };
+        let common = comparison_coercion(item, of_array).ok_or_else(wrong)?;
+        let list = DataType::List(Arc::new(Field::new_list_field(common.clone(), true)));
+        Ok(vec![operator.clone(), common, list])
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, _: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let [Expr::Literal(operator, _), item, Expr::Literal(ScalarValue::List(array), _)] = args.as_slice() else {
+            return Ok(ExprSimplifyResult::Original(args));
+        };
+        let negated = match (text_of(operator), self.decisive()) {
+            (Some("="), true) => false,
+            (Some("<>"), false) => true,
+            _ => return Ok(ExprSimplifyResult::Original(args)),
+        };
+        if array.is_null(0) || array.value_length(0) == 0 {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
+        let items = array.value(0);
+        let literal = |at| Ok(Expr::Literal(ScalarValue::try_from_array(&items, at)?, None));
+        let list = (0..items.len()).map(literal).collect::<Result<Vec<_>>>()?;
+        Ok(ExprSimplifyResult::Simplified(Expr::InList(InList::new(Box::new(item.clone()), list, negated))))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [ColumnarValue::Scalar(operator), item, array] = args.args.as_slice() else {
+            return Err(failed("a comparison with the items of an array has an operator"));
+        };
+        let operator = text_of(operator).unwrap_or_default();
+        let is_scalar = matches!((item, array), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+        let rows = if is_scalar { 1 } else { args.number_rows };
+        let result = self.compare(operator, &item.to_array(rows)?, &array.to_array(rows)?)?;
+        if is_scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
+        }
+        Ok(ColumnarValue::Array(result))
+    }
+}
+
+impl Quantified {
+    fn compare(&self, operator: &str, items: &ArrayRef, arrays: &ArrayRef) -> Result<ArrayRef> {
+        let arrays = arrays.as_list::<i32>();
+        let mut places = Vec::with_capacity(arrays.values().len());
+        let mut within = Vec::with_capacity(arrays.values().len());
+        for (row, offsets) in (0_u32..).zip(arrays.value_offsets().windows(2)) {
+            let [from, to] = offsets else { continue };
+            if usize::try_from(row).is_ok_and(|row| arrays.is_null(row)) {
+                continue;
+            }
+            for place in *from..*to {
+                places.push(row);
+                within.push(u32::try_from(place).unwrap_or_default());
+            }
+        }
+        let left = take(items.as_ref(), &UInt32Array::from(places.clone()), None)?;
+        let right = take(arrays.values().as_ref(), &UInt32Array::from(within), None)?;
+        let compared = match operator {
+            "=" => cmp::eq(&left, &right),
+            "<>" => cmp::neq(&left, &right),
+            "<" => cmp::lt(&left, &right),
+            "<=" => cmp::lt_eq(&left, &right),
+            ">" => cmp::gt(&left, &right),
+            ">=" => cmp::gt_eq(&left, &right),
+            other => return Err(failed(format!("the operator {other} does not compare"))),
+        }?;
+        let decisive = self.decisive();
+        let mut results: Vec<Option<bool>> =
+            (0..arrays.len()).map(|row| arrays.is_valid(row).then_some(!decisive)).collect();
+        for (row, compared) in places.into_iter().zip(compared.iter()) {
+            let Some(result) = usize::try_from(row).ok().and_then(|row| results.get_mut(row)) else { continue };
+            if compared == Some(decisive) {
+                *result = Some(decisive);
+            } else if compared.is_none() && *result != Some(decisive) {
+                *result = None;
+            }
+        }
+        Ok(Arc::new(BooleanArray::from(results)))
+    }
+}

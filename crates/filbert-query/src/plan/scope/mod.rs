@@ -1,0 +1,403 @@
+//! What the names of a query stand for: the one place that decides it, before anything is planned.
+//!
+//! | name | stands for |
+//! |---|---|
+//! | of a relation | a `WITH` query that is visible, else a view, else a table |
+//! | of a column | a column of the query's own relations, else of those of the query around it, and so on |
+//! | in `ORDER BY`, alone | a column of the result first |
+//!
+//! What DataFusion's planner resolves in another way is written out here, so that nothing is left to decide:
+//!
+//! - `WITH` queries get names that no view, no table and no other `WITH` query has;
+//! - a view is replaced by its query, whose names mean what they meant where it was made;
+//! - joins `USING` columns and `NATURAL` joins become joins `ON`, the columns that they merge become expressions, and `*` is
+//!   written out in PostgreSQL's order (`sources`);
+//! - a name that two relations have is refused, also where a query around has it (`names`).
+//!
+//! A relation whose columns are known to DataFusion only (a function of rows, a relation of a system catalog) is open: what
+//! depends on its columns is left as it is.
+
+mod names;
+mod sets;
+mod sources;
+
+use datafusion::sql::sqlparser::ast::{
+    Distinct, Expr, GroupByExpr, Ident, LimitClause, NamedWindowExpr, OrderBy, OrderByKind, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAliasColumnDef, Value, Values, With,
+};
+use filbert_grid::query::{Dialect, SqlError, SqlSubject};
+
+use self::names::Clause;
+use self::sources::Scope;
+use crate::dialect::narrow_values;
+use crate::error::parsing_error;
+use crate::plan::columns::{REPEATED, result_name};
+use crate::tables::Tables;
+
+/// Views within views, at most.
+const VIEW_DEPTH_MAX: usize = 32;
+
+/// The names of a result's columns; `None` = only DataFusion knows them.
+type Names = Option<Vec<String>>;
+
+/// Resolves the names of a query.
+///
+/// # Errors
+/// A name stands for several things, or for nothing where that can be told.
+pub(crate) fn resolve(tables: &Tables, dialect: Dialect, query: &mut Query) -> Result<(), SqlError> {
+    Resolver { tables, dialect, visible: Vec::new(), scopes: Vec::new(), number: 0, views: 0, depth: 0 }
+        .query(query)
+        .map(|_| ())
+}
+
+/// A `WITH` query that is visible.
+#[derive(Clone)]
+struct Named {
+    written: String,
+    /// Its name in the plan.
+    planned: String,
+    columns: Names,
+}
+
+struct Resolver<'t> {
+    tables: &'t Tables,
+    dialect: Dialect,
+    /// `WITH` queries, the nearest last.
+    visible: Vec<Named>,
+    /// The relations of the queries that are open, the innermost last.
+    scopes: Vec<Scope>,
+    /// Names that were made so far.
+    number: usize,
+    /// Views that are open.
+    views: usize,
+    /// Queries that are open.
+    depth: usize,
+}
+
+impl Resolver<'_> {
+    /// Resolves a query, and tells the names of its result.
+    fn query(&mut self, query: &mut Query) -> Result<Names, SqlError> {
+        self.depth += 1;
+        let names = self.query_within(query);
+        self.depth -= 1;
+        names
+    }
+
+    fn query_within(&mut self, query: &mut Query) -> Result<Names, SqlError> {
+        let outside = self.visible.len();
+        if let Some(with) = &mut query.with {
+            self.with(with)?;
+        }
+        let names = match query.body.as_mut() {
+            SetExpr::Select(select) => self.select(select, query.order_by.as_mut()),
+            body => self.body(body).and_then(|names| {
+                self.order_of_set(query.order_by.as_mut(), names.as_deref())?;
+                Ok(names)
+            }),
+        };
+        if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
+            let numbers = limit.iter_mut().chain(offset.iter_mut().map(|offset| &mut offset.value));
+            for number in numbers {
+                self.expression(number, &Clause::Plain)?;
+            }
+        }
+        self.visible.truncate(outside);
+        names
+    }
+
+    fn with(&mut self, with: &mut With) -> Result<(), SqlError> {
+        let mut written: Vec<String> = Vec::new();
+        for cte in &mut with.cte_tables {
+            let name = cte.alias.name.value.clone();
+            if written.contains(&name) {
+                let text = format!("WITH query name \"{name}\" specified more than once");
+                return Err(parsing_error(text).with_sqlstate("42712"));
+            }
+            written.push(name.clone());
+            self.number += 1;
+            let planned = format!("$with{}", self.number);
+            let declared: Vec<String> = cte.alias.columns.iter().map(|column| column.name.value.clone()).collect();
+            let known = Named { written: name, planned: planned.clone(), columns: None };
+            let names = if with.recursive {
+                // It sees itself.
+                let itself = Named { columns: (!declared.is_empty()).then(|| declared.clone()), ..known.clone() };
+                self.visible.push(itself);
+                let names = self.query(&mut cte.query);
+                self.visible.pop();
+                names?
+            } else {
+                self.query(&mut cte.query)?
+            };
+            cte.alias.name = Ident::with_quote('"', &planned);
+            let columns = if with.recursive && !declared.is_empty() {
+                Some(declared)
+            } else {
+                complete(&mut cte.alias.columns, names, &known.written)?
+            };
+            self.visible.push(Named { columns, ..known });
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, body: &mut SetExpr) -> Result<Names, SqlError> {
+        match body {
+            SetExpr::Select(select) => self.select(select, None),
+            SetExpr::Query(query) => self.query(query),
+            SetExpr::SetOperation { left, right, op, set_quantifier } => {
+                let names = self.body(left)?;
+                let others = self.body(right)?;
+                if *op == SetOperator::Union || !matches!(set_quantifier, SetQuantifier::All) {
+                    return Ok(names);
+                }
+                let (Some(names), Some(others)) = (names, others) else {
+                    let text = format!("{op} ALL is served over columns that are named");
+                    return Err(parsing_error(text).with_sqlstate("0A000"));
+                };
+                if names.len() != others.len() {
+                    let text = format!("each {op} query must have the same number of columns");
+                    return Err(parsing_error(text).with_sqlstate("42601"));
+                }
+                *body = sets::counted(left, right, *op, &names)?;
+                Ok(Some(names))
+            }
+            SetExpr::Values(values) => {
+                // What a statement writes itself gets the types of its columns.
+                if self.dialect != Dialect::Hazelcast && self.depth > 1 {
+                    narrow_values(values, self.dialect);
+                }
+                let Values { rows, .. } = values;
+                for value in rows.iter_mut().flat_map(|row| row.content.iter_mut()) {
+                    self.expression(value, &Clause::Plain)?;
+                }
+                let width = rows.first().map_or(0, |row| row.content.len());
+                Ok(Some((1..=width).map(|number| format!("column{number}")).collect()))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// `ORDER BY` over the rows of `UNION` and the like, which have no columns but those of the result.
+    fn order_of_set(&mut self, order: Option<&mut OrderBy>, names: Option<&[String]>) -> Result<(), SqlError> {
+        let Some(OrderBy { kind: OrderByKind::Expressions(items), .. }) = order else { return Ok(()) };
+        for item in items {
+            match &item.expr {
+                Expr::Identifier(_) | Expr::Value(_) => {}
+                _ if self.dialect == Dialect::Postgres && names.is_some() => {
+                    let text = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause: expected a column of the result";
+                    return Err(parsing_error(text).with_sqlstate("0A000"));
+                }
+                _ => self.expression(&mut item.expr, &Clause::Plain)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn select(&mut self, select: &mut Select, order: Option<&mut OrderBy>) -> Result<Names, SqlError> {
+        let scope = self.from(&mut select.from)?;
+        self.scopes.push(scope);
+        let done = self.select_within(select, order);
+        self.scopes.pop();
+        done
+    }
+
+    /// The same once the relations are known.
+    fn select_within(&mut self, select: &mut Select, order: Option<&mut OrderBy>) -> Result<Names, SqlError> {
+        self.write_out(&mut select.projection);
+        part(&mut select.projection, self.depth > 1);
+        let outputs: Vec<Output> = select.projection.iter().map(Output::of).collect();
+        for item in &mut select.projection {
+            self.item(item)?;
+        }
+        for condition in select.selection.iter_mut().chain(&mut select.qualify) {
+            self.expression(condition, &Clause::Plain)?;
+        }
+        if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
+            for key in keys {
+                self.no_constant(key, "GROUP BY")?;
+                self.expression(key, &Clause::Group(&outputs))?;
+            }
+        }
+        if let Some(condition) = &mut select.having {
+            self.expression(condition, &Clause::Having(&outputs))?;
+        }
+        for window in &mut select.named_window {
+            if let NamedWindowExpr::WindowSpec(window) = &mut window.1 {
+                let order = window.order_by.iter_mut().map(|item| &mut item.expr);
+                for expression in window.partition_by.iter_mut().chain(order) {
+                    self.expression(expression, &Clause::Plain)?;
+                }
+            }
+        }
+        if let Some(Distinct::On(keys)) = &mut select.distinct {
+            for key in keys {
+                self.sort_key(key, &outputs)?;
+            }
+        }
+        if let Some(OrderBy { kind: OrderByKind::Expressions(items), .. }) = order {
+            for item in items {
+                self.sort_key(&mut item.expr, &outputs)?;
+            }
+        }
+        Ok(outputs.into_iter().map(|output| output.name).collect())
+    }
+
+    /// An item of a SELECT list, which keeps the name that it has.
+    fn item(&mut self, item: &mut SelectItem) -> Result<(), SqlError> {
+        match item {
+            SelectItem::ExprWithAlias { expr, .. } => self.expression(expr, &Clause::Plain),
+            SelectItem::UnnamedExpr(expr) => {
+                let name = Output::of_expression(expr);
+                let before = matches!(expr, Expr::Identifier(_)).then(|| expr.clone());
+                self.expression(expr, &Clause::Plain)?;
+                let changed =
+                    before.is_some_and(|before| before != *expr && !matches!(expr, Expr::CompoundIdentifier(_)));
+                if let (Some(name), true) = (name, changed) {
+                    let expr = std::mem::replace(expr, Expr::value(Value::Null));
+                    *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
+                }
+                Ok(())
+            }
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::Expr(expr), _) => {
+                self.expression(expr, &Clause::Plain)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A key of `ORDER BY` or `DISTINCT ON`: alone, a name is that of a column of the result if one has it.
+    fn sort_key(&mut self, key: &mut Expr, outputs: &[Output]) -> Result<(), SqlError> {
+        if let Expr::Identifier(name) = key {
+            let mut named = outputs.iter().filter(|output| output.name.as_deref() == Some(name.value.as_str()));
+            if let Some(first) = named.next() {
+                if named.any(|other| other.expression != first.expression) && self.dialect == Dialect::Postgres {
+                    return Err(ambiguous(&name.value));
+                }
+                if let Some(planned) = &first.planned {
+                    *key = Expr::Identifier(Ident::with_quote('"', planned));
+                }
+                return Ok(());
+            }
+        }
+        self.no_constant(key, "ORDER BY")?;
+        self.expression(key, &Clause::Order(outputs))
+    }
+
+    /// A constant that is no place in the SELECT list sorts and groups nothing.
+    fn no_constant(&self, key: &Expr, clause: &str) -> Result<(), SqlError> {
+        let is_place = |value: &Value| match value {
+            Value::Number(digits, _) => digits.bytes().all(|digit| digit.is_ascii_digit()),
+            Value::Placeholder(_) => true,
+            _ => false,
+        };
+        match key {
+            Expr::Value(value) if self.dialect == Dialect::Postgres && !is_place(&value.value) => {
+                Err(parsing_error(format!("non-integer constant in {clause}")).with_sqlstate("42601"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A column of a result.
+struct Output {
+    /// `None` = only DataFusion knows it.
+    name: Option<String>,
+    /// Its name in the plan, if another.
+    planned: Option<String>,
+    expression: Option<Expr>,
+}
+
+impl Output {
+    fn of(item: &SelectItem) -> Output {
+        match item {
+            SelectItem::ExprWithAlias { expr, alias } => {
+                let name = result_name(&alias.value).to_owned();
+                let planned = (name != alias.value).then(|| alias.value.clone());
+                Output { name: Some(name), planned, expression: Some(expr.clone()) }
+            }
+            SelectItem::UnnamedExpr(expr) => {
+                // What has no name yet gets one that nobody writes.
+                let name = Output::of_expression(expr).unwrap_or_else(|| format!("{REPEATED}{expr}"));
+                Output { name: Some(name), planned: None, expression: Some(expr.clone()) }
+            }
+            _ => Output { name: None, planned: None, expression: None },
+        }
+    }
+
+    fn of_expression(expression: &Expr) -> Option<String> {
+        match expression {
+            Expr::Identifier(name) => Some(name.value.clone()),
+            Expr::CompoundIdentifier(parts) => parts.last().map(|name| name.value.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Gives columns of a SELECT list that have the same name different ones in the plan; `nested` = a query around refers to them.
+fn part(items: &mut [SelectItem], nested: bool) {
+    let name_of = |item: &SelectItem| match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+        SelectItem::UnnamedExpr(expr) => Output::of_expression(expr),
+        _ => None,
+    };
+    let qualified: Vec<String> = items
+        .iter()
+        .filter(|item| matches!(item, SelectItem::UnnamedExpr(Expr::CompoundIdentifier(_))))
+        .filter_map(name_of)
+        .collect();
+    let mut names: Vec<String> = Vec::new();
+    for (at, item) in items.iter_mut().enumerate() {
+        let Some(name) = name_of(item) else { continue };
+        let repeats = nested && names.contains(&name);
+        let marked = Ident::with_quote('"', format!("{name}{REPEATED}{at}"));
+        match item {
+            // Beside a column `t.c`, an alias `c` alone would be either.
+            SelectItem::ExprWithAlias { alias, .. } if repeats || qualified.contains(&name) => *alias = marked,
+            SelectItem::UnnamedExpr(expr) if repeats => {
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: marked };
+            }
+            _ => {}
+        }
+        names.push(name);
+    }
+}
+
+/// The names of a relation's columns under an alias that may name the first of them anew. The alias names all of them from then
+/// on if it names one, or if two have the same name.
+fn complete(columns: &mut Vec<TableAliasColumnDef>, names: Names, relation: &str) -> Result<Names, SqlError> {
+    let Some(names) = names else {
+        let declared: Vec<String> = columns.iter().map(|column| column.name.value.clone()).collect();
+        // Without an alias for each, the rest is known to DataFusion only.
+        return Ok((!declared.is_empty()).then_some(declared));
+    };
+    if columns.len() > names.len() {
+        let text = format!(
+            "table \"{relation}\" has {} columns available but {} columns specified",
+            names.len(),
+            columns.len()
+        );
+        return Err(parsing_error(text).with_sqlstate("42P10"));
+    }
+    let given = columns.iter().map(|column| column.name.value.clone());
+    let all: Vec<String> = given.chain(names.into_iter().skip(columns.len())).collect();
+    let repeats = all.iter().enumerate().any(|(at, name)| all.iter().take(at).any(|earlier| earlier == name));
+    if !columns.is_empty() || repeats {
+        let unique = all.iter().enumerate().map(|(at, name)| {
+            let repeated = all.iter().take(at).any(|earlier| earlier == name);
+            let name = if repeated { format!("{name}{REPEATED}{at}") } else { name.clone() };
+            TableAliasColumnDef { name: Ident::with_quote('"', name), data_type: None }
+        });
+        *columns = unique.collect();
+    }
+    Ok(Some(all))
+}
+
+fn ambiguous(name: &str) -> SqlError {
+    let text = format!("column reference \"{name}\" is ambiguous");
+    parsing_error(text).with_sqlstate("42702").about(SqlSubject::AmbiguousColumn { name: name.to_owned() })
+}
+
+fn missing(name: &str) -> SqlError {
+    let subject = SqlSubject::Column { relation: None, name: name.to_owned(), nearest: None };
+    parsing_error(format!("column \"{name}\" does not exist")).with_sqlstate("42703").about(subject)
+}

@@ -1,0 +1,198 @@
+//! Names of columns within expressions.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query, SetExpr, Values,
+    VisitMut, VisitorMut,
+};
+use filbert_grid::query::{Dialect, SqlError};
+
+use super::sources::Relation;
+use super::{Output, Resolver, ambiguous, missing};
+use crate::error::parsing_error;
+
+/// Where an expression stands, which decides whether columns of the result can be meant.
+pub(super) enum Clause<'o> {
+    /// Where they cannot be.
+    Plain,
+    /// `GROUP BY`: alone, if no relation has a column of the name.
+    Group(&'o [Output]),
+    /// `HAVING`: not in PostgreSQL's dialect.
+    Having(&'o [Output]),
+    /// `ORDER BY`, within an expression: not in PostgreSQL's dialect.
+    Order(&'o [Output]),
+}
+
+/// What a name without a qualifier is.
+enum Found {
+    /// What DataFusion finds by the same name.
+    AsWritten,
+    /// This.
+    As(Expr),
+    /// Nothing that is known.
+    Nothing,
+}
+
+impl Resolver<'_> {
+    /// Resolves the names within an expression, and the queries within it.
+    pub(super) fn expression(&mut self, expression: &mut Expr, clause: &Clause<'_>) -> Result<(), SqlError> {
+        let is_bare = matches!(expression, Expr::Identifier(_));
+        let mut within = Within { resolver: self, clause, is_bare, taken: Vec::new() };
+        match VisitMut::visit(expression, &mut within) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(error) => Err(*error),
+        }
+    }
+
+    fn found(&self, name: &str) -> Result<Found, SqlError> {
+        for scope in self.scopes.iter().rev() {
+            match scope.named(name).as_slice() {
+                [] if scope.open || scope.relations.iter().any(|relation| relation.is_relation(name)) => {
+                    return Ok(Found::AsWritten);
+                }
+                [] => {}
+                [column] if column.merged || scope.count(name) > 1 => return Ok(Found::As(column.expression.clone())),
+                [_] => return Ok(Found::AsWritten),
+                _ => return Err(ambiguous(name)),
+            }
+        }
+        Ok(Found::Nothing)
+    }
+}
+
+impl Relation {
+    fn is_relation(&self, name: &str) -> bool {
+        self.name.last().is_some_and(|own| own.value == name)
+    }
+}
+
+struct Within<'w, 'r, 't> {
+    resolver: &'w mut Resolver<'r>,
+    clause: &'w Clause<'t>,
+    /// Whether the expression is a name and nothing else.
+    is_bare: bool,
+    /// Queries within the expression, which are resolved on their own.
+    taken: Vec<Query>,
+}
+
+impl Within<'_, '_, '_> {
+    fn identifier(&self, name: &Ident) -> Result<Option<Expr>, SqlError> {
+        let resolver = &*self.resolver;
+        let is_postgres = resolver.dialect == Dialect::Postgres;
+        let outputs = match self.clause {
+            Clause::Plain => None,
+            Clause::Group(outputs) | Clause::Having(outputs) | Clause::Order(outputs) => Some(*outputs),
+        };
+        let of_result =
+            || outputs.into_iter().flatten().any(|output| output.name.as_deref() == Some(name.value.as_str()));
+        match resolver.found(&name.value)? {
+            Found::As(expression) => Ok(Some(expression)),
+            // The column of the result of this name would be taken first.
+            Found::AsWritten if is_postgres && matches!(self.clause, Clause::Order(_)) && of_result() => {
+                let scope = resolver.scopes.last();
+                let column =
+                    scope.and_then(|scope| scope.named(&name.value).first().map(|column| column.expression.clone()));
+                Ok(column)
+            }
+            Found::AsWritten => Ok(None),
+            Found::Nothing
+                if is_postgres && of_result() && !(self.is_bare && matches!(self.clause, Clause::Group(_))) =>
+            {
+                Err(missing(&name.value))
+            }
+            Found::Nothing => {
+                let named = |output: &&Output| output.name.as_deref() == Some(name.value.as_str());
+                let planned = outputs.into_iter().flatten().find(named).and_then(|output| output.planned.as_ref());
+                Ok(planned.map(|planned| Expr::Identifier(Ident::with_quote('"', planned))))
+            }
+        }
+    }
+
+    /// `count(t.*)`: of the rows that an outer join did not make up.
+    fn count_of_rows(&self, function: &mut Function) -> Result<(), SqlError> {
+        let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
+        for argument in &mut list.args {
+            let FunctionArg::Unnamed(argument) = argument else { continue };
+            let FunctionArgExpr::QualifiedWildcard(name) = argument else { continue };
+            let is_count = function.name.to_string().eq_ignore_ascii_case("count");
+            if !is_count || list.duplicate_treatment.is_some() {
+                return Err(whole_row(name));
+            }
+            let scope = self.resolver.scopes.last();
+            let relation = scope.and_then(|scope| scope.relations.iter().find(|relation| relation.is_called(name)));
+            *argument = match relation {
+                Some(Relation { nullable: false, .. }) => FunctionArgExpr::Wildcard,
+                Some(Relation { name, key: Some(key), .. }) => {
+                    let mut parts = name.clone();
+                    parts.push(Ident::with_quote('"', key));
+                    FunctionArgExpr::Expr(Expr::CompoundIdentifier(parts))
+                }
+                _ => return Err(whole_row(name)),
+            };
+        }
+        Ok(())
+    }
+}
+
+fn whole_row(name: &ObjectName) -> SqlError {
+    parsing_error(format!("{name}.* is not served as one value; name a column of {name}")).with_sqlstate("0A000")
+}
+
+impl VisitorMut for Within<'_, '_, '_> {
+    type Break = Box<SqlError>;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        let mut taken = std::mem::replace(query, nothing());
+        let done = self.resolver.query(&mut taken);
+        self.taken.push(taken);
+        match done {
+            Ok(_) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(Box::new(error)),
+        }
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        if let Some(taken) = self.taken.pop() {
+            *query = taken;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<Self::Break> {
+        let done = match expression {
+            Expr::Identifier(name) => self.identifier(name).map(|found| {
+                if let Some(found) = found {
+                    *expression = found;
+                }
+            }),
+            Expr::Function(function) => self.count_of_rows(function),
+            _ => Ok(()),
+        };
+        match done {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(Box::new(error)),
+        }
+    }
+}
+
+/// Rows that hold the place of others.
+pub(super) fn nothing_set() -> SetExpr {
+    SetExpr::Values(Values { explicit_row: false, value_keyword: false, rows: Vec::new() })
+}
+
+/// A query that holds the place of another.
+fn nothing() -> Query {
+    Query {
+        with: None,
+        body: Box::new(nothing_set()),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}

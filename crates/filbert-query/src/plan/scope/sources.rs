@@ -1,0 +1,547 @@
+//! The relations of a FROM clause: their columns, what joins make of them, and what `*` stands for.
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins,
+    Value, WildcardAdditionalOptions,
+};
+use datafusion::sql::sqlparser::parser::Parser;
+use filbert_grid::query::SqlError;
+
+use super::names::Clause;
+use super::{Named, Names, Resolver, VIEW_DEPTH_MAX, complete};
+use crate::dialect::{HazelcastDialect, call};
+use crate::error::parsing_error;
+use crate::plan::columns::REPEATED;
+
+/// What a query reads.
+#[derive(Clone, Default)]
+pub(super) struct Scope {
+    pub(super) relations: Vec<Relation>,
+    /// The columns that go by their names alone, in the order of `*`.
+    pub(super) columns: Vec<Column>,
+    /// Whether there are more columns than are known here.
+    pub(super) open: bool,
+    /// Whether `*` has to be written out.
+    rewritten: bool,
+}
+
+/// A relation of a FROM clause.
+#[derive(Clone)]
+pub(super) struct Relation {
+    /// How its columns are qualified.
+    pub(super) name: Vec<Ident>,
+    aliased: bool,
+    /// `None` = only DataFusion knows them.
+    pub(super) columns: Option<Vec<String>>,
+    /// A column that is never null, if the relation has one.
+    pub(super) key: Option<String>,
+    /// Whether an outer join may make rows of nulls of it.
+    pub(super) nullable: bool,
+}
+
+/// A column that goes by its name alone.
+#[derive(Clone)]
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) expression: Expr,
+    /// Whether `*` leaves it out.
+    pub(super) hidden: bool,
+    /// Whether it is made of the columns of two relations.
+    pub(super) merged: bool,
+}
+
+impl Scope {
+    /// Those columns that a name may stand for: hidden ones if no other has it.
+    pub(super) fn named(&self, name: &str) -> Vec<&Column> {
+        let of_name = |hidden: bool| {
+            let found = self.columns.iter().filter(move |column| column.name == name && column.hidden == hidden);
+            found.collect::<Vec<_>>()
+        };
+        let shown = of_name(false);
+        if shown.is_empty() { of_name(true) } else { shown }
+    }
+
+    /// How many relations have a column of a name, merged or not.
+    pub(super) fn count(&self, name: &str) -> usize {
+        let has = |relation: &&Relation| {
+            relation.columns.iter().flatten().any(|column| column == name)
+                || self.columns.iter().any(|column| {
+                    column.hidden && column.name == name && qualifier(&column.expression) == relation.name
+                })
+        };
+        self.relations.iter().filter(has).count()
+    }
+
+    fn joined(mut self, other: Scope) -> Result<Scope, SqlError> {
+        for relation in &other.relations {
+            if self.relations.iter().any(|known| known.conflicts(relation)) {
+                let name = relation.name.last().map_or("", |name| name.value.as_str());
+                let text = format!("table name \"{name}\" specified more than once");
+                return Err(parsing_error(text).with_sqlstate("42712"));
+            }
+        }
+        self.relations.extend(other.relations);
+        self.columns.extend(other.columns);
+        self.open |= other.open;
+        self.rewritten |= other.rewritten;
+        Ok(self)
+    }
+
+    fn extended_by_nulls(mut self) -> Scope {
+        self.relations.iter_mut().for_each(|relation| relation.nullable = true);
+        self
+    }
+
+    fn of_relation(relation: Relation, hidden: &[String]) -> Scope {
+        let mut scope = Scope { open: relation.columns.is_none(), ..Scope::default() };
+        let qualified = |name: &String| {
+            let mut parts = relation.name.clone();
+            parts.push(Ident::with_quote('"', name));
+            Expr::CompoundIdentifier(parts)
+        };
+        for (names, is_hidden) in [(relation.columns.as_deref().unwrap_or_default(), false), (hidden, true)] {
+            for name in names {
+                let expression = qualified(name);
+                let shown = name.split(REPEATED).next().unwrap_or(name).to_owned();
+                scope.columns.push(Column { name: shown, expression, hidden: is_hidden, merged: false });
+            }
+        }
+        scope.rewritten = !hidden.is_empty();
+        scope.relations.push(relation);
+        scope
+    }
+}
+
+impl Relation {
+    fn conflicts(&self, other: &Relation) -> bool {
+        let last = |relation: &Relation| relation.name.last().map(|name| name.value.clone());
+        match self.aliased || other.aliased {
+            true => last(self) == last(other),
+            false => {
+                let parts = |relation: &Relation| -> Vec<String> {
+                    relation.name.iter().map(|name| name.value.clone()).collect()
+                };
+                parts(self) == parts(other)
+            }
+        }
+    }
+
+    pub(super) fn is_called(&self, name: &ObjectName) -> bool {
+        let wanted: Vec<&str> =
+            name.0.iter().filter_map(|part| part.as_ident()).map(|ident| ident.value.as_str()).collect();
+        let own: Vec<&str> = self.name.iter().map(|ident| ident.value.as_str()).collect();
+        own.ends_with(&wanted) || wanted.ends_with(&own)
+    }
+}
+
+fn qualifier(expression: &Expr) -> Vec<Ident> {
+    match expression {
+        Expr::CompoundIdentifier(parts) => {
+            parts.split_last().map(|(_, qualifier)| qualifier.to_vec()).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
+}
+
+impl Resolver<'_> {
+    /// Resolves a FROM clause.
+    pub(super) fn from(&mut self, from: &mut [TableWithJoins]) -> Result<Scope, SqlError> {
+        let mut scope = Scope::default();
+        for tree in from {
+            let of_tree = self.tree(tree, &scope)?;
+            scope = scope.joined(of_tree)?;
+        }
+        Ok(scope)
+    }
+
+    /// Resolves a relation with its joins; `before` is what stands before it, which LATERAL may refer to.
+    fn tree(&mut self, tree: &mut TableWithJoins, before: &Scope) -> Result<Scope, SqlError> {
+        let mut left = self.factor(&mut tree.relation, before)?;
+        for join in &mut tree.joins {
+            let mut seen = before.clone();
+            seen.relations.extend(left.relations.iter().cloned());
+            seen.columns.extend(left.columns.iter().cloned());
+            seen.open |= left.open;
+            let right = self.factor(&mut join.relation, &seen)?;
+            left = self.join(join, left, right)?;
+        }
+        Ok(left)
+    }
+
+    fn join(&mut self, join: &mut Join, left: Scope, right: Scope) -> Result<Scope, SqlError> {
+        let kind = Kind::of(&join.join_operator);
+        let Some(constraint) = constraint(&mut join.join_operator) else { return left.joined(right) };
+        let open = left.open || right.open;
+        let names: Vec<String> = match constraint {
+            JoinConstraint::Using(names) if !open => {
+                names.iter().filter_map(|name| Some(name.0.last()?.as_ident()?.value.clone())).collect()
+            }
+            JoinConstraint::Natural if !open => {
+                let shown = left.columns.iter().filter(|column| !column.hidden);
+                let mut names: Vec<String> = Vec::new();
+                for column in shown {
+                    if right.columns.iter().any(|other| !other.hidden && other.name == column.name)
+                        && !names.contains(&column.name)
+                    {
+                        names.push(column.name.clone());
+                    }
+                }
+                names
+            }
+            JoinConstraint::On(condition) => {
+                let joined = left.clone().joined(right.clone())?;
+                let mut on = std::mem::replace(condition, Expr::value(Value::Null));
+                self.scopes.push(joined);
+                let done = self.expression(&mut on, &Clause::Plain);
+                self.scopes.pop();
+                done?;
+                *condition = on;
+                return kind.nulls(left, right);
+            }
+            JoinConstraint::Using(_) | JoinConstraint::Natural if matches!(kind, Kind::Full | Kind::Right) => {
+                let text = "FULL and RIGHT JOIN with USING or NATURAL are served over tables, views and subqueries";
+                return Err(parsing_error(text).with_sqlstate("0A000"));
+            }
+            _ => return kind.nulls(left, right),
+        };
+        let (condition, merged) = merge(&names, &left, &right, kind)?;
+        *constraint = JoinConstraint::On(condition);
+        let mut joined = kind.nulls(left, right)?;
+        let is_merged = |column: &Column| !column.hidden && names.contains(&column.name);
+        joined.columns.retain(|column| !is_merged(column));
+        joined.columns.splice(0..0, merged);
+        joined.rewritten = true;
+        Ok(joined)
+    }
+
+    fn factor(&mut self, factor: &mut TableFactor, before: &Scope) -> Result<Scope, SqlError> {
+        match factor {
+            TableFactor::Table { args: None, .. } => self.table(factor),
+            TableFactor::Derived { lateral, subquery, alias, .. } => {
+                if *lateral {
+                    self.scopes.push(before.clone());
+                }
+                let names = self.query(subquery);
+                if *lateral {
+                    self.scopes.pop();
+                }
+                derived(alias.as_mut(), names?)
+            }
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                let inner = self.tree(table_with_joins, &Scope::default())?;
+                let Some(alias) = alias.take() else { return Ok(inner) };
+                let query = all_of(table_with_joins, &inner)?;
+                *factor = TableFactor::Derived {
+                    lateral: false,
+                    subquery: Box::new(query),
+                    alias: Some(alias),
+                    sample: None,
+                };
+                let names: Vec<String> = shown(&inner).map(|column| column.name.clone()).collect();
+                let TableFactor::Derived { alias, .. } = factor else { return Ok(inner) };
+                derived(alias.as_mut(), (!inner.open).then_some(names))
+            }
+            TableFactor::Function { args, alias, .. } => {
+                self.scopes.push(before.clone());
+                let done = self.arguments(args);
+                self.scopes.pop();
+                done?;
+                derived(alias.as_mut(), None)
+            }
+            TableFactor::UNNEST { array_exprs, alias, .. } => {
+                self.scopes.push(before.clone());
+                let done = array_exprs.iter_mut().try_for_each(|array| self.expression(array, &Clause::Plain));
+                self.scopes.pop();
+                done?;
+                derived(alias.as_mut(), None)
+            }
+            _ => Ok(Scope { open: true, ..Scope::default() }),
+        }
+    }
+
+    fn arguments(&mut self, arguments: &mut [FunctionArg]) -> Result<(), SqlError> {
+        for argument in arguments {
+            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expression))
+            | FunctionArg::Named { arg: FunctionArgExpr::Expr(expression), .. } = argument
+            {
+                self.expression(expression, &Clause::Plain)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A name: that of a `WITH` query, a view or a table, in this order.
+    fn table(&mut self, factor: &mut TableFactor) -> Result<Scope, SqlError> {
+        let TableFactor::Table { name, alias, .. } = factor else { return Ok(Scope::default()) };
+        if let [bare] = name.0.as_slice()
+            && let Some(bare) = bare.as_ident()
+            && let Some(known) = self.visible.iter().rev().find(|known| known.written == bare.value).cloned()
+        {
+            let Named { written, planned, columns } = known;
+            *name = ObjectName::from(vec![Ident::with_quote('"', planned)]);
+            let alias = alias.get_or_insert_with(|| alias_of(Ident::with_quote('"', written)));
+            return derived(Some(alias), columns);
+        }
+        if let Some((mut query, dialect)) = self.tables.view(name)? {
+            let names = self.view(&mut query, dialect, name)?;
+            let called = name.0.last().and_then(|part| part.as_ident().cloned());
+            let alias = alias.take().or_else(|| called.map(alias_of));
+            *factor = TableFactor::Derived { lateral: false, subquery: Box::new(query), alias, sample: None };
+            let TableFactor::Derived { alias, .. } = factor else { return Ok(Scope::default()) };
+            return derived(alias.as_mut(), names);
+        }
+        let Some(columns) = self.tables.columns(name) else {
+            let name = alias.as_ref().map_or_else(|| idents(name), |alias| vec![alias.name.clone()]);
+            let relation = Relation { name, aliased: alias.is_some(), columns: None, key: None, nullable: false };
+            return Ok(Scope::of_relation(relation, &[]));
+        };
+        let (shown, hidden): (Vec<_>, Vec<_>) = columns.columns.into_iter().partition(|(_, hidden)| !hidden);
+        let shown: Vec<String> = shown.into_iter().map(|(name, _)| name).collect();
+        let hidden: Vec<String> = hidden.into_iter().map(|(name, _)| name).collect();
+        if let Some(given) = alias.as_mut().filter(|alias| !alias.columns.is_empty()) {
+            // The new names are for the columns that are shown.
+            let mut own = given.clone();
+            let renamed = complete(&mut own.columns, Some(shown.clone()), &given.name.value)?;
+            own.columns.clear();
+            let inner = name.clone();
+            let items =
+                shown.iter().zip(renamed.iter().flatten()).map(|(column, renamed)| (column.clone(), renamed.clone()));
+            let query = renaming(&inner, items)?;
+            *factor =
+                TableFactor::Derived { lateral: false, subquery: Box::new(query), alias: Some(own), sample: None };
+            let TableFactor::Derived { alias, .. } = factor else { return Ok(Scope::default()) };
+            return derived(alias.as_mut(), renamed);
+        }
+        let relation = Relation {
+            name: alias.as_ref().map_or_else(|| idents(name), |alias| vec![alias.name.clone()]),
+            aliased: alias.is_some(),
+            columns: Some(shown),
+            key: columns.key,
+            nullable: false,
+        };
+        Ok(Scope::of_relation(relation, &hidden))
+    }
+
+    /// The query of a view: it sees nothing of the query that reads it.
+    fn view(
+        &mut self,
+        query: &mut Query,
+        dialect: filbert_grid::query::Dialect,
+        name: &ObjectName,
+    ) -> Result<Names, SqlError> {
+        if self.views >= VIEW_DEPTH_MAX {
+            let text = format!("view {name} is defined by more than {VIEW_DEPTH_MAX} views within views");
+            return Err(parsing_error(text));
+        }
+        let mut within = Resolver {
+            tables: self.tables,
+            dialect,
+            visible: Vec::new(),
+            scopes: Vec::new(),
+            number: self.number,
+            views: self.views + 1,
+            depth: self.depth,
+        };
+        let names = within.query(query);
+        self.number = within.number;
+        names
+    }
+
+    /// Writes out `*` where DataFusion would make something else of it.
+    pub(super) fn write_out(&self, items: &mut Vec<SelectItem>) {
+        let Some(scope) = self.scopes.last() else { return };
+        if scope.open || !scope.rewritten {
+            return;
+        }
+        for item in std::mem::take(items) {
+            match &item {
+                SelectItem::Wildcard(options) if is_plain(options) => {
+                    items.extend(shown(scope).map(item_of));
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
+                    if is_plain(options) =>
+                {
+                    match scope.relations.iter().find(|relation| relation.is_called(name)) {
+                        Some(Relation { name, columns: Some(columns), .. }) => {
+                            items.extend(columns.iter().map(|column| {
+                                let mut parts = name.clone();
+                                parts.push(Ident::with_quote('"', column));
+                                item_of(&Column {
+                                    name: column.split(REPEATED).next().unwrap_or(column).to_owned(),
+                                    expression: Expr::CompoundIdentifier(parts),
+                                    hidden: false,
+                                    merged: false,
+                                })
+                            }));
+                        }
+                        _ => items.push(item),
+                    }
+                }
+                _ => items.push(item),
+            }
+        }
+    }
+}
+
+/// How rows without a partner are treated.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Inner,
+    Left,
+    Right,
+    Full,
+}
+
+impl Kind {
+    fn of(operator: &JoinOperator) -> Kind {
+        match operator {
+            JoinOperator::Left(_) | JoinOperator::LeftOuter(_) => Kind::Left,
+            JoinOperator::Right(_) | JoinOperator::RightOuter(_) => Kind::Right,
+            JoinOperator::FullOuter(_) => Kind::Full,
+            _ => Kind::Inner,
+        }
+    }
+
+    /// The columns of both sides.
+    fn nulls(self, left: Scope, right: Scope) -> Result<Scope, SqlError> {
+        let left = if matches!(self, Kind::Right | Kind::Full) { left.extended_by_nulls() } else { left };
+        let right = if matches!(self, Kind::Left | Kind::Full) { right.extended_by_nulls() } else { right };
+        left.joined(right)
+    }
+}
+
+fn constraint(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
+    match operator {
+        JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint)
+        | JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint) => Some(constraint),
+        _ => None,
+    }
+}
+
+/// The condition of a join by columns of the same names, and the columns that it makes of each two.
+fn merge(names: &[String], left: &Scope, right: &Scope, kind: Kind) -> Result<(Expr, Vec<Column>), SqlError> {
+    let mut condition: Option<Expr> = None;
+    let mut merged = Vec::with_capacity(names.len());
+    for name in names {
+        let (left, right) = (one_of(left, name, "left")?, one_of(right, name, "right")?);
+        let equal =
+            Expr::BinaryOp { left: Box::new(left.clone()), op: BinaryOperator::Eq, right: Box::new(right.clone()) };
+        condition = Some(match condition {
+            None => equal,
+            Some(condition) => {
+                Expr::BinaryOp { left: Box::new(condition), op: BinaryOperator::And, right: Box::new(equal) }
+            }
+        });
+        let expression = match kind {
+            Kind::Inner | Kind::Left => left,
+            Kind::Right => right,
+            Kind::Full => call("coalesce", vec![left, right], Vec::new(), None),
+        };
+        merged.push(Column { name: name.clone(), expression, hidden: false, merged: true });
+    }
+    Ok((condition.unwrap_or_else(|| Expr::value(Value::Boolean(true))), merged))
+}
+
+/// The one column of a side of a join that has a name.
+fn one_of(side: &Scope, name: &str, which: &str) -> Result<Expr, SqlError> {
+    match side.named(name).as_slice() {
+        [column] => Ok(column.expression.clone()),
+        [] => {
+            let text = format!("column \"{name}\" specified in USING clause does not exist in {which} table");
+            Err(parsing_error(text).with_sqlstate("42703"))
+        }
+        _ => {
+            let text = format!("common column name \"{name}\" appears more than once in {which} table");
+            Err(parsing_error(text).with_sqlstate("42702"))
+        }
+    }
+}
+
+/// The scope of a relation that is a query, by its alias.
+fn derived(alias: Option<&mut TableAlias>, names: Names) -> Result<Scope, SqlError> {
+    let Some(alias) = alias else { return Ok(Scope { open: true, ..Scope::default() }) };
+    let names = complete(&mut alias.columns, names, &alias.name.value)?;
+    // Under an alias that names columns, they have those names in the plan.
+    let planned = match (&names, alias.columns.is_empty()) {
+        (Some(_), false) => Some(alias.columns.iter().map(|column| column.name.value.clone()).collect()),
+        _ => names,
+    };
+    let relation =
+        Relation { name: vec![alias.name.clone()], aliased: true, columns: planned, key: None, nullable: false };
+    Ok(Scope::of_relation(relation, &[]))
+}
+
+/// The columns that `*` stands for.
+fn shown(scope: &Scope) -> impl Iterator<Item = &Column> {
+    scope.columns.iter().filter(|column| !column.hidden)
+}
+
+/// A column as an item of a SELECT list.
+fn item_of(column: &Column) -> SelectItem {
+    let expr = column.expression.clone();
+    match &expr {
+        Expr::CompoundIdentifier(parts) if parts.last().is_some_and(|part| part.value == column.name) => {
+            SelectItem::UnnamedExpr(expr)
+        }
+        _ => SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', &column.name) },
+    }
+}
+
+fn is_plain(options: &WildcardAdditionalOptions) -> bool {
+    *options == WildcardAdditionalOptions { wildcard_token: options.wildcard_token.clone(), ..Default::default() }
+}
+
+fn idents(name: &ObjectName) -> Vec<Ident> {
+    name.0.iter().filter_map(|part| part.as_ident().cloned()).collect()
+}
+
+fn alias_of(name: Ident) -> TableAlias {
+    TableAlias { explicit: true, name, columns: Vec::<TableAliasColumnDef>::new(), at: None }
+}
+
+/// `SELECT <items> FROM <tree>`; the rest of a query is many empty fields: those of the smallest one.
+fn query_of(items: Vec<SelectItem>, tree: TableWithJoins) -> Result<Query, SqlError> {
+    let parsed = Parser::new(&HazelcastDialect).try_with_sql("SELECT 1").and_then(|mut parser| parser.parse_query());
+    let mut query = *parsed.map_err(|error| parsing_error(error.to_string()))?;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.projection = items;
+        select.from = vec![tree];
+    }
+    Ok(query)
+}
+
+/// A join as a query of all that `*` stands for in it.
+fn all_of(tree: &TableWithJoins, scope: &Scope) -> Result<Query, SqlError> {
+    let items = match scope.open {
+        true => vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())],
+        false => shown(scope).map(item_of).collect(),
+    };
+    query_of(items, tree.clone())
+}
+
+/// Some columns of a table under other names.
+fn renaming(table: &ObjectName, columns: impl Iterator<Item = (String, String)>) -> Result<Query, SqlError> {
+    let items = columns.map(|(column, renamed)| SelectItem::ExprWithAlias {
+        expr: Expr::Identifier(Ident::with_quote('"', column)),
+        alias: Ident::with_quote('"', renamed),
+    });
+    let relation = TableFactor::Table {
+        name: table.clone(),
+        alias: None,
+        args: None,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    };
+    query_of(items.collect(), TableWithJoins { relation, joins: Vec::new() })
+}

@@ -1,0 +1,114 @@
+//! Which form a subquery has.
+
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Column, Result};
+use datafusion::logical_expr::utils::{split_conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Distinct, Expr, FetchType, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Operator,
+    Projection, SkipType,
+};
+
+/// A subquery of which only matters whether it has rows: the conditions over its rows.
+pub(super) struct ExistsForm {
+    pub(super) terms: Vec<Expr>,
+    pub(super) rows: LogicalPlan,
+}
+
+/// The form of an EXISTS; `Err` = it has rows whatever is in them, or none.
+pub(super) fn exists_form(rows: &LogicalPlan) -> Result<std::result::Result<ExistsForm, bool>> {
+    let mut rows = rows;
+    let mut terms = Vec::new();
+    loop {
+        rows = match rows {
+            // Columns do not matter before the first condition, which may be about them.
+            LogicalPlan::Projection(projection) if terms.is_empty() && is_row_by_row(projection) => &projection.input,
+            LogicalPlan::SubqueryAlias(alias) if terms.is_empty() => &alias.input,
+            LogicalPlan::Distinct(Distinct::All(input)) if terms.is_empty() => input,
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => &sort.input,
+            LogicalPlan::Limit(limit) if terms.is_empty() => match limited(limit)? {
+                Some((0, None | Some(1..))) => &limit.input,
+                Some((_, Some(0))) => return Ok(Err(false)),
+                _ => break,
+            },
+            LogicalPlan::Aggregate(aggregate) if terms.is_empty() && aggregate.group_expr.is_empty() => {
+                return Ok(Err(true));
+            }
+            LogicalPlan::Filter(filter) => {
+                terms.extend(split_conjunction_owned(filter.predicate.clone()));
+                &filter.input
+            }
+            _ => break,
+        };
+    }
+    Ok(Ok(ExistsForm { terms, rows: rows.clone() }))
+}
+
+/// Rows to skip and to fetch, if they are known when a query is planned.
+pub(super) fn limited(limit: &Limit) -> Result<Option<(usize, Option<usize>)>> {
+    Ok(match (limit.get_skip_type()?, limit.get_fetch_type()?) {
+        (SkipType::Literal(skip), FetchType::Literal(fetch)) => Some((skip, fetch)),
+        _ => None,
+    })
+}
+
+/// Whether a projection has one row for each of its input.
+fn is_row_by_row(projection: &Projection) -> bool {
+    let unnests = |item: &Expr| item.exists(|inner| Ok(matches!(inner, Expr::Unnest(_)))).unwrap_or(true);
+    !projection.expr.iter().any(unnests)
+}
+
+/// The rows of a subquery of one column for which a condition about the column and an outer expression holds.
+pub(super) fn narrowed(
+    rows: &LogicalPlan,
+    expr: Expr,
+    condition: impl FnOnce(Expr, Expr) -> Expr,
+) -> Result<LogicalPlan> {
+    let (column, rows) = match rows {
+        LogicalPlan::Projection(projection) if is_row_by_row(projection) && projection.expr.len() == 1 => {
+            let item = projection.expr.first().cloned().map(Expr::unalias);
+            (item, projection.input.as_ref())
+        }
+        other => (other.schema().columns().into_iter().next().map(Expr::Column), other),
+    };
+    let Some(column) = column else { return Ok(rows.clone()) };
+    LogicalPlanBuilder::from(rows.clone()).filter(condition(column, expr))?.build()
+}
+
+/// Whether a subquery has one row at most, for each outer row.
+pub(super) fn is_one_row(rows: &LogicalPlan) -> bool {
+    match rows {
+        LogicalPlan::Projection(projection) => is_row_by_row(projection) && is_one_row(&projection.input),
+        LogicalPlan::Filter(filter) => is_one_row(&filter.input),
+        LogicalPlan::SubqueryAlias(alias) => is_one_row(&alias.input),
+        LogicalPlan::Sort(sort) => is_one_row(&sort.input),
+        LogicalPlan::Limit(limit) => matches!(limited(limit), Ok(Some((_, Some(0 | 1))))) || is_one_row(&limit.input),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        LogicalPlan::EmptyRelation(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether a subquery is an aggregate over rows with `inner = outer`, which DataFusion makes an aggregation of.
+pub(super) fn is_plain_aggregate(rows: &LogicalPlan) -> bool {
+    let (items, rows) = match rows {
+        LogicalPlan::Projection(projection) => (projection.expr.as_slice(), projection.input.as_ref()),
+        other => (&[] as &[Expr], other),
+    };
+    let LogicalPlan::Aggregate(Aggregate { input, group_expr, aggr_expr, .. }) = rows else { return false };
+    let LogicalPlan::Filter(Filter { predicate, input: source, .. }) = input.as_ref() else { return false };
+    let has_subquery = |expression: &Expr| super::has_subquery(expression);
+    let of_outer = |expression: &Expr| expression.contains_outer() || has_subquery(expression);
+    let is_known = |term: &Expr| match term {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            let is_pair = |inner: &Expr, outer: &Expr| {
+                matches!(inner, Expr::Column(Column { .. })) && matches!(outer, Expr::OuterReferenceColumn(..))
+            };
+            is_pair(left, right) || is_pair(right, left)
+        }
+        _ => false,
+    };
+    group_expr.is_empty()
+        && !items.iter().chain(aggr_expr).any(of_outer)
+        && source.all_out_ref_exprs().is_empty()
+        && split_conjunction(predicate).into_iter().all(|term| !of_outer(term) || is_known(term))
+}

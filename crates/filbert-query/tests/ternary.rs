@@ -1,0 +1,150 @@
+//! Every row is among those for which a condition is true, those for which it is false, or those for which it is unknown, and among one
+//! of them only; whether the condition stands in WHERE or in the SELECT list, and whether an index serves it or not.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::sync::LazyLock;
+
+use common::Member;
+use filbert_grid::query::Dialect;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// The same rows in a table with indexes and in one without a key; and what subqueries read.
+static MEMBER: LazyLock<Member> = LazyLock::new(|| {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE keyed (id INT PRIMARY KEY, a INT, b INT, s TEXT)");
+    member.change("CREATE INDEX keyed_a ON keyed (a)");
+    member.change("CREATE TABLE plain (id INT, a INT, b INT, s TEXT)");
+    let rows = "VALUES (1, 1, 1, 'x'), (2, 1, NULL, 'y'), (3, NULL, 2, NULL), (4, 2, 2, ''), (5, 3, 1, 'x'), (6, NULL, NULL, NULL), \
+                (7, 2, 5, 'y'), (8, 5, NULL, 'z')";
+    member.change(&format!("INSERT INTO keyed {rows}"));
+    member.change(&format!("INSERT INTO plain {rows}"));
+    member.change("CREATE TABLE other (k INT PRIMARY KEY, a INT, c INT)");
+    member.change("INSERT INTO other VALUES (1, 1, 1), (2, 2, NULL), (3, NULL, 3), (4, 2, 2), (5, 9, 5)");
+    member.change("CREATE TABLE nothing (a INT, c INT)");
+    member
+});
+
+fn operand() -> impl Strategy<Value = String> {
+    select(vec!["t.a", "t.b", "t.id", "1", "2", "3", "NULL", "t.a + t.b", "coalesce(t.a, 0)"]).prop_map(str::to_owned)
+}
+
+fn comparison() -> impl Strategy<Value = &'static str> {
+    select(vec!["=", "<>", "<", "<=", ">", ">="])
+}
+
+/// A subquery of one column of whole numbers.
+fn rows() -> impl Strategy<Value = String> {
+    let columns = select(vec!["o.a", "o.c", "o.k"]);
+    let conditions = select(vec![
+        "",
+        " WHERE o.a IS NOT NULL",
+        " WHERE o.a = t.a",
+        " WHERE o.a < t.b",
+        " WHERE t.b = 2",
+        " WHERE o.c = t.id AND t.a > 1",
+        " WHERE o.a = t.a OR t.b IS NULL",
+    ]);
+    let tails = select(vec!["", "", " ORDER BY o.k LIMIT 2", " ORDER BY o.k OFFSET 1"]);
+    let plain = (columns, conditions, tails)
+        .prop_map(|(column, condition, tail)| format!("SELECT {column} FROM other AS o{condition}{tail}"));
+    let others = select(vec![
+        "SELECT a FROM nothing",
+        "SELECT max(o.a) FROM other AS o WHERE o.a = t.a",
+        "SELECT o.a FROM other AS o GROUP BY o.a",
+        "SELECT t.b",
+        "VALUES (1), (NULL), (2)",
+        "SELECT a FROM other UNION SELECT c FROM other",
+    ]);
+    prop_oneof![4 => plain, 1 => others.prop_map(str::to_owned)]
+}
+
+fn leaf() -> impl Strategy<Value = String> {
+    let scalars = select(vec![
+        "(SELECT count(*) FROM other AS o WHERE o.a = t.a)",
+        "(SELECT max(o.c) FROM other AS o WHERE o.a = t.a)",
+        "(SELECT sum(o.c) FROM other AS o WHERE o.a < t.b)",
+        "(SELECT o.c FROM other AS o WHERE o.k = t.id)",
+        "(SELECT min(a) FROM nothing)",
+    ]);
+    let lists = select(vec!["1, 2", "1, NULL", "NULL", "3", "t.b, 2"]);
+    let arrays = select(vec!["ARRAY[1, NULL, 2]", "ARRAY[1, 2]", "'{}'::int[]", "'{1,NULL}'::int[]", "ARRAY[t.b, 3]"]);
+    let quantifier = || select(vec!["ANY", "ALL"]);
+    prop_oneof![
+        (operand(), comparison(), operand()).prop_map(|(left, op, right)| format!("{left} {op} {right}")),
+        (operand(), select(vec!["IS NULL", "IS NOT NULL"])).prop_map(|(value, is)| format!("{value} {is}")),
+        (operand(), select(vec!["", "NOT "]), lists).prop_map(|(value, not, list)| format!("{value} {not}IN ({list})")),
+        (operand(), select(vec!["", "NOT "]), operand(), operand())
+            .prop_map(|(value, not, low, high)| format!("{value} {not}BETWEEN {low} AND {high}")),
+        (operand(), select(vec!["", "NOT "]), operand())
+            .prop_map(|(left, not, right)| format!("{left} IS {not}DISTINCT FROM {right}")),
+        (operand(), select(vec!["", "NOT "]), rows())
+            .prop_map(|(value, not, rows)| format!("{value} {not}IN ({rows})")),
+        (select(vec!["", "NOT "]), rows()).prop_map(|(not, rows)| format!("{not}EXISTS ({rows})")),
+        (operand(), comparison(), quantifier(), rows())
+            .prop_map(|(value, op, quantifier, rows)| format!("{value} {op} {quantifier} ({rows})")),
+        (operand(), comparison(), quantifier(), arrays)
+            .prop_map(|(value, op, quantifier, array)| format!("{value} {op} {quantifier} ({array})")),
+        (operand(), comparison(), scalars).prop_map(|(value, op, scalar)| format!("{value} {op} {scalar}")),
+        (operand(), operand(), comparison(), operand(), operand())
+            .prop_map(|(a, b, op, c, d)| format!("({a}, {b}) {op} ({c}, {d})")),
+    ]
+}
+
+fn condition() -> impl Strategy<Value = String> {
+    leaf().prop_recursive(3, 8, 3, |inner| {
+        prop_oneof![
+            (inner.clone(), select(vec!["AND", "OR"]), inner.clone())
+                .prop_map(|(left, op, right)| format!("({left} {op} {right})")),
+            inner.clone().prop_map(|inner| format!("(NOT ({inner}))")),
+            (inner.clone(), select(vec!["TRUE", "NOT TRUE", "FALSE", "NOT FALSE", "UNKNOWN", "NOT UNKNOWN"]))
+                .prop_map(|(inner, is)| format!("(({inner}) IS {is})")),
+            (inner.clone(), inner.clone(), inner.clone())
+                .prop_map(|(when, then, other)| format!("(CASE WHEN {when} THEN {then} ELSE {other} END)")),
+            (inner.clone(), inner).prop_map(|(left, right)| format!("(({left}) = ({right}))")),
+        ]
+    })
+}
+
+/// The ids of the rows of a table for which a condition is true, false and unknown; `None` if it is refused.
+fn parts(table: &str, condition: &str) -> Option<[Vec<String>; 3]> {
+    let rows = |condition: String| {
+        let text = format!("SELECT t.id FROM {table} AS t WHERE {condition} ORDER BY t.id");
+        match MEMBER.try_rows(&text, &[]) {
+            Ok(rows) => Some(rows),
+            Err(error) if error.sqlstate() == "0A000" => None,
+            Err(error) => panic!("{error}: {text}"),
+        }
+    };
+    Some([
+        rows(format!("({condition})"))?,
+        rows(format!("NOT ({condition})"))?,
+        rows(format!("({condition}) IS NULL"))?,
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_condition_is_true_false_or_unknown(condition in condition()) {
+        let Some(found) = parts("plain", &condition) else { return Ok(()) };
+        let mut all: Vec<String> = found.iter().flatten().cloned().collect();
+        all.sort();
+        prop_assert_eq!(&all, &["1", "2", "3", "4", "5", "6", "7", "8"], "{}", condition);
+        prop_assert_eq!(parts("keyed", &condition).as_ref(), Some(&found), "{}", condition);
+        let text = format!("SELECT t.id, ({condition}) FROM plain AS t ORDER BY t.id");
+        let told = match MEMBER.try_rows(&text, &[]) {
+            Ok(told) => told,
+            Err(error) if error.sqlstate() == "0A000" => return Ok(()),
+            Err(error) => panic!("{error}: {text}"),
+        };
+        for (part, value) in found.iter().zip(["true", "false", "NULL"]) {
+            let of_value: Vec<String> =
+                told.iter().filter_map(|row| row.strip_suffix(&format!("|{value}"))).map(str::to_owned).collect();
+            prop_assert_eq!(part, &of_value, "{} is {}", condition, value);
+        }
+    }
+}
