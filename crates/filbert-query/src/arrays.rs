@@ -78,6 +78,30 @@ pub(crate) fn items(text: &str) -> Option<Vec<Option<String>>> {
     }
 }
 
+/// The rows of an array of arrays, `{{1,2},{3,4}}`, as they are written; `None` if it is none.
+pub(crate) fn rows(text: &str) -> Option<Vec<&str>> {
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
+    let mut rows = Vec::new();
+    let (mut depth, mut start, mut is_quoted) = (0_usize, 0, false);
+    let mut characters = inner.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => _ = characters.next(),
+            '"' => is_quoted = !is_quoted,
+            '{' if !is_quoted => depth += 1,
+            '}' if !is_quoted => depth = depth.checked_sub(1)?,
+            ',' if !is_quoted && depth == 0 => {
+                rows.push(inner.get(start..at)?.trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    rows.push(inner.get(start..)?.trim());
+    let are_rows = rows.iter().all(|row| row.starts_with('{') && row.ends_with('}'));
+    (are_rows && depth == 0 && !is_quoted).then_some(rows)
+}
+
 /// The first item and what follows it.
 fn item(text: &str) -> Option<(Option<String>, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {

@@ -233,7 +233,8 @@ pub(crate) fn table_of(mapping: &Mapping, map: Arc<Map>, schemas: Arc<dyn Schema
         }
     }
     let table = MapTable::new(mapping.name.clone(), map, columns, formats_of(mapping, schemas))
-        .with_members(|index| mapping.members(index));
+        .with_members(|index| mapping.members(index))
+        .with_pg_types(|index| mapping.pg_type(index));
     match (&mapping.table, &mapping.key_format) {
         (Some(_), EntryFormat::Compact { type_name }) => table.declared().with_composite_key(type_name),
         (Some(_), _) => table.declared(),

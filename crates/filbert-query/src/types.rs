@@ -27,6 +27,10 @@ const PG_KEY: &str = "filbert.pg_type";
 pub(crate) const REGPROC: u32 = 24;
 /// The number of `oid` in PostgreSQL.
 pub(crate) const OID: u32 = 26;
+/// The number of `varchar` in PostgreSQL.
+pub(crate) const VARCHAR: u32 = 1043;
+/// The number of `jsonb` in PostgreSQL.
+pub(crate) const JSONB: u32 = 3802;
 /// The mark of values whose type shows only in themselves: members of objects, as JSON writes them.
 const UNTYPED: &str = "FIELD";
 /// The key of the metadata entry that tells what an object declares of its members.
@@ -58,7 +62,7 @@ pub(crate) fn pg_type_of(field: &Field) -> Option<u32> {
     let oid = field.metadata().get(PG_KEY)?.parse().ok()?;
     let fits = match oid {
         REGPROC | OID | 28 => *field.data_type() == DataType::Int64,
-        18 | 19 => is_text(field.data_type()),
+        18 | 19 | VARCHAR | JSONB => is_text(field.data_type()),
         22 | 30 | 1002 | 1003 | 1005 | 1028 => matches!(field.data_type(), DataType::List(_)),
         _ => false,
     };

@@ -7,7 +7,8 @@ use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlError;
 
 use crate::error::data_error;
-use crate::functions::{Kind, Node};
+use crate::functions::{Document, Kind, Node};
+use crate::types::{JSONB, VARCHAR};
 
 /// A type as it was declared. Several are kept alike: an address is a text, an object is a JSON document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +134,15 @@ impl DeclaredType {
         }
     }
 
+    /// The number of PostgreSQL's type, where more than the kept type has to be known of it.
+    pub(crate) fn pg_type(&self) -> Option<u32> {
+        match self {
+            DeclaredType::Jsonb => Some(JSONB),
+            DeclaredType::Varchar(_) => Some(VARCHAR),
+            _ => None,
+        }
+    }
+
     /// Takes a value that is of the kept type already as the declared type has it.
     pub(crate) fn fit<'v>(&self, column: &str, value: Value<'v>) -> Result<Value<'v>, SqlError> {
         match (self, value) {
@@ -166,13 +176,17 @@ impl DeclaredType {
                 Ok(node) if node.kind() == Kind::Object => Ok(Value::Json(text)),
                 _ => Err(invalid(column, "object", &text, "a JSON object such as {\"a\": 1}")),
             },
-            (
-                DeclaredType::Jsonb | DeclaredType::GeoShape | DeclaredType::Plain(FieldType::Json),
-                Value::Json(text),
-            ) => match Node::parse(&text) {
-                Ok(_) => Ok(Value::Json(text)),
+            // As PostgreSQL writes documents of the type, by which they are compared.
+            (DeclaredType::Jsonb, Value::Json(text)) => match Document::parse(&text) {
+                Ok(document) => Ok(Value::Json(document.to_string().into())),
                 Err(_) => Err(invalid(column, "json", &text, "a JSON document such as {\"a\": [1, true]}")),
             },
+            (DeclaredType::GeoShape | DeclaredType::Plain(FieldType::Json), Value::Json(text)) => {
+                match Node::parse(&text) {
+                    Ok(_) => Ok(Value::Json(text)),
+                    Err(_) => Err(invalid(column, "json", &text, "a JSON document such as {\"a\": [1, true]}")),
+                }
+            }
             (DeclaredType::Array(item), Value::Array(items)) => {
                 Ok(Value::Array(items.into_iter().map(|value| item.fit(column, value)).collect::<Result<_, _>>()?))
             }

@@ -164,6 +164,11 @@ impl Mapping {
         self.table.as_ref()?.columns.get(column)?.declared.members()
     }
 
+    /// The number of PostgreSQL's type of a column, where more than the kept type has to be known of it.
+    pub(crate) fn pg_type(&self, column: usize) -> Option<u32> {
+        self.table.as_ref()?.columns.get(column)?.declared.pg_type()
+    }
+
     /// The mapping of a table. Columns are in the order in which they were declared.
     ///
     /// # Errors

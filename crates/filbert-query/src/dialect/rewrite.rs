@@ -165,7 +165,9 @@ impl VisitorMut for Rewriter {
                 };
             }
             Expr::Like { any: false, pattern, escape_char, .. }
-            | Expr::ILike { any: false, pattern, escape_char, .. } => {
+            | Expr::ILike { any: false, pattern, escape_char, .. }
+                if self.of == Dialect::Hazelcast =>
+            {
                 return like(pattern, escape_char);
             }
             Expr::Extract { field, expr, .. } => {

@@ -9,6 +9,7 @@
 //! | `series` | `generate_series`, `generate_stream` |
 //! | `checked` | `+ - *` that fail instead of wrapping around, and division |
 //! | `fields` | members of objects: `object['member']` |
+//! | `postgres` | values as PostgreSQL has them: patterns, `jsonb`, texts, arrays, casts |
 //! | `server` | what PostgreSQL and CrateDB have: about the session, the catalogs, and expressions |
 //! | `totals` | result types of `SUM` and `AVG` |
 
@@ -16,6 +17,7 @@ mod checked;
 mod fields;
 mod json;
 mod math;
+mod postgres;
 mod row;
 mod series;
 mod server;
@@ -34,6 +36,7 @@ use filbert_grid::query::Dialect;
 
 pub(crate) use fields::{Fields, resolve as resolve_fields, value_of_field};
 pub(crate) use json::{Kind, Node, push_json_text};
+pub(crate) use postgres::{Document, Values, ValuesRule, escaped_pattern, lower};
 pub(crate) use server::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY, array_parameters};
 
 /// Makes a session know the functions, and the rules by which operators and aggregates become ours.
@@ -50,7 +53,7 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
         context.register_udaf(aggregate);
     }
     if dialect != Dialect::Hazelcast {
-        for function in server::functions() {
+        for function in server::functions().into_iter().chain(postgres::functions()) {
             context.register_udf(function);
         }
     }
@@ -65,6 +68,9 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
     // The functions are DataFusion's too, but this kind of registration has an error that cannot be.
     let _ = state.register_expr_planner(Arc::new(checked::Planner { dialect }));
     state.add_analyzer_rule(Arc::new(checked::Checked));
+    if dialect != Dialect::Hazelcast {
+        state.add_analyzer_rule(Arc::new(ValuesRule));
+    }
     // What `TIMESTAMP WITH TIME ZONE` is kept in.
     state.config_mut().options_mut().execution.time_zone = Some("UTC".into());
 }

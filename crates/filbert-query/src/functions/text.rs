@@ -7,11 +7,13 @@ use arrow_schema::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use filbert_data::{FieldType, ToBlob};
+use filbert_grid::query::SqlSubject;
 use uuid::Uuid;
 
 use super::row::{
     Function, Texts, collect, collect_texts, constant_text, failed, is_integer, is_text, wrong_arguments,
 };
+use crate::error::{carried, data_error};
 use crate::types::{field_type_of, value_of};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
@@ -19,7 +21,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         Function::udf("like_pattern", coerce_texts, returns_text, like_pattern),
         Function::udf("position", coerce_position, |_| Ok(FieldType::Integer), position),
         JSON_AS_TEXT.as_ref().clone(),
-        Function::udf("cast_uuid", coerce_texts, |_| Ok(FieldType::Uuid), cast_uuid),
+        CAST_UUID.as_ref().clone(),
         Function::udf("cast_object", |_, types| Ok(types.to_vec()), |_| Ok(FieldType::Object), cast_object),
     ]
 }
@@ -30,6 +32,10 @@ pub(super) static JSON_AS_TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         Ok(args.args.first().cloned().unwrap_or(ColumnarValue::Scalar(ScalarValue::Utf8View(None))))
     }))
 });
+
+/// A text as a UUID.
+pub(super) static CAST_UUID: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(Function::udf("cast_uuid", coerce_texts, |_| Ok(FieldType::Uuid), cast_uuid)));
 
 fn returns_text(_: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     Ok(FieldType::Varchar)
@@ -62,7 +68,11 @@ fn cast_uuid(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     collect_texts(args, |row| match texts.get(row) {
         Some(text) => match Uuid::try_parse(text.trim()) {
             Ok(uuid) => Ok(Some(uuid.hyphenated().to_string())),
-            Err(_) => Err(failed(format!("invalid input syntax for type uuid: {text:?}"))),
+            Err(_) => {
+                let message = format!("invalid input syntax for type uuid: {text:?}");
+                let subject = SqlSubject::Text { text: text.to_owned(), field_type: FieldType::Uuid };
+                Err(carried(data_error(message).with_sqlstate("22P02").about(subject)))
+            }
         },
         None => Ok(None),
     })

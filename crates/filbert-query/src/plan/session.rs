@@ -151,11 +151,15 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(functions::Fields)];
     rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(Lists));
-    let builder = SessionStateBuilder::new()
+    let mut builder = SessionStateBuilder::new()
         .with_config(session)
         .with_runtime_env(Arc::new(environment.clone()))
         .with_default_features()
         .with_analyzer_rules(rules);
+    if dialect != Dialect::Hazelcast {
+        // Before DataFusion's, which have operators of arrays of their own.
+        builder.expr_planners().get_or_insert_default().insert(0, Arc::new(functions::Values));
+    }
     let state = builder.build();
     let context = SessionContext::new_with_state(state);
     let tables = Arc::new(TableCatalog::new(server, dialect));

@@ -9,7 +9,7 @@ use filbert_grid::Map;
 use filbert_grid::query::SqlError;
 
 use crate::error::data_error;
-use crate::types::{field, with_members};
+use crate::types::{field, with_members, with_pg_type};
 
 /// A column of a table over a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,16 @@ impl MapTable {
     pub(crate) fn with_members(mut self, members: impl Fn(usize) -> Option<String>) -> Self {
         let fields = self.schema.fields().iter().enumerate().map(|(index, field)| match members(index) {
             Some(members) => with_members(field, members),
+            None => field.as_ref().clone(),
+        });
+        self.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        self
+    }
+
+    /// The same, whose columns' metadata tells as which of PostgreSQL's types they are declared, where Arrow has none for it.
+    pub(crate) fn with_pg_types(mut self, pg_type: impl Fn(usize) -> Option<u32>) -> Self {
+        let fields = self.schema.fields().iter().enumerate().map(|(index, field)| match pg_type(index) {
+            Some(oid) => with_pg_type(field.as_ref().clone(), oid),
             None => field.as_ref().clone(),
         });
         self.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));

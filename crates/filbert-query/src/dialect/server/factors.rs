@@ -10,6 +10,7 @@ use filbert_grid::query::{Dialect, SqlError};
 
 use super::super::grammar::grammar;
 use super::super::json::call;
+use super::values;
 use crate::catalogs;
 
 /// Makes a function of a FROM clause what DataFusion plans.
@@ -56,6 +57,34 @@ pub(super) fn rewrite(factor: &mut TableFactor, derived: &mut usize) -> ControlF
             with_ordinality: false,
             alias,
         },
+        // Members of a document: names and values.
+        "json_each" | "json_each_text" | "jsonb_each" | "jsonb_each_text" => {
+            let alias = Some(with_columns(alias, &function, &["key", "value"]));
+            let document: Vec<Expr> = arguments.into_iter().filter_map(expression).collect();
+            let stem = function.trim_end_matches("_text");
+            let values = if stem == function { "values" } else { "texts" };
+            let of = |what: &str| call(&format!("{stem}_{what}"), document.clone(), Vec::new(), None);
+            TableFactor::UNNEST {
+                alias,
+                array_exprs: vec![of("names"), of(values)],
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality: false,
+            }
+        }
+        _ if values::is_of_rows(&function) => {
+            let column =
+                if function.ends_with("_elements") || function.contains("_elements_") { "value" } else { &function };
+            let alias = Some(with_column(alias, &function, column));
+            let rows = call(&function, arguments.into_iter().filter_map(expression).collect(), Vec::new(), None);
+            TableFactor::UNNEST {
+                alias,
+                array_exprs: vec![rows],
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality: false,
+            }
+        }
         // What these have depends on their arguments in no way that matters here.
         _ if catalogs::is_table_function(&function) => {
             let alias = Some(alias.unwrap_or_else(|| named(&function)));
@@ -105,6 +134,15 @@ fn with_column(alias: Option<TableAlias>, function: &str, column: &str) -> Table
     let mut alias = alias.unwrap_or_else(|| named(function));
     if alias.columns.is_empty() {
         alias.columns.push(TableAliasColumnDef { name: column, data_type: None });
+    }
+    alias
+}
+
+/// The alias of a function with several columns.
+fn with_columns(alias: Option<TableAlias>, function: &str, columns: &[&str]) -> TableAlias {
+    let mut alias = alias.unwrap_or_else(|| named(function));
+    for column in columns.iter().skip(alias.columns.len()) {
+        alias.columns.push(TableAliasColumnDef { name: Ident::with_quote('"', *column), data_type: None });
     }
     alias
 }

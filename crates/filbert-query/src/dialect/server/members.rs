@@ -87,7 +87,7 @@ pub(super) fn access(root: &mut Expr, chain: &[AccessExpr], of: Dialect) -> Opti
 }
 
 /// A column with the parts of its name that follow the first; `None` if the first is no name.
-fn column(root: &mut Expr, parts: &[AccessExpr]) -> Option<Expr> {
+pub(super) fn column(root: &mut Expr, parts: &[AccessExpr]) -> Option<Expr> {
     if parts.is_empty() {
         return Some(taken(root));
     }

@@ -12,6 +12,7 @@
 //! | `(a, b) = (c, d)` | `a = c AND b = d`, and the like (`rows`) |
 //! | `x <> ALL (array)` | `compare_all('<>', x, array)` |
 //! | columns without a name | the names that PostgreSQL and CrateDB give them |
+//! | patterns, casts, functions of values | see `values` |
 
 mod factors;
 mod kinds;
@@ -20,21 +21,21 @@ mod names;
 mod operators;
 mod rows;
 mod subqueries;
+mod values;
 
 use std::ops::ControlFlow;
 
 pub(super) use members::condition;
 
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, FunctionArguments, ObjectName, Query, Select,
-    SelectItem, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
+    ArrayElemTypeDef, BinaryOperator, DataType, Expr, FunctionArguments, ObjectName, Query, Select, SelectItem,
+    TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::{Dialect, SqlError};
 
 use super::grammar::grammar;
 use super::json::{call, text};
-use crate::arrays;
 use crate::error::parsing_error;
 
 /// Rewrites everything within a query or an expression.
@@ -106,7 +107,9 @@ impl VisitorMut for Rewriter {
                 *expression = call(&name.value.clone(), Vec::new(), Vec::new(), None);
             }
             Expr::Cast { .. } => {
-                cast(expression, self.of);
+                if let Err(error) = cast(expression, self.of) {
+                    return ControlFlow::Break(error);
+                }
                 members::in_cast(expression);
             }
             Expr::Exists { subquery, negated } if subqueries::is_always_empty(subquery) => {
@@ -165,7 +168,10 @@ impl VisitorMut for Rewriter {
             Expr::Value(ValueWithSpan { value, .. }) => plain_text(value),
             _ => {}
         }
-        ControlFlow::Continue(())
+        match values::rewrite(expression, self.of) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
     }
 }
 
@@ -209,33 +215,38 @@ fn all_of(terms: impl Iterator<Item = Expr>, op: &BinaryOperator) -> Option<Expr
 fn series_of_rows(expression: &mut Expr) {
     let Expr::Function(function) = &mut *expression else { return };
     let name = function.name.to_string().to_ascii_lowercase();
-    if matches!(name.as_str(), "generate_series" | "generate_subscripts" | "regexp_split_to_table" | "string_to_table")
-    {
+    if name != "unnest" && values::is_of_rows(&name) {
         let array = taken(expression);
-        *expression = call("unnest", vec![array], Vec::new(), None);
+        let rows = call("unnest", vec![array], Vec::new(), None);
+        *expression = match name.as_str() {
+            "jsonb_array_elements" => call("cast_jsonb", vec![rows], Vec::new(), None),
+            _ => rows,
+        };
     }
 }
 
 /// Casts to types that only catalogs have.
-fn cast(expression: &mut Expr, of: Dialect) {
-    let Expr::Cast { expr, data_type, .. } = &mut *expression else { return };
+fn cast(expression: &mut Expr, of: Dialect) -> Result<(), SqlError> {
+    let Expr::Cast { expr, data_type, .. } = &mut *expression else { return Ok(()) };
     if let Some(plain) = system_type(data_type, of) {
         *data_type = plain;
     }
-    if let (DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)), Some(items)) = (&*data_type, array_text(expr)) {
-        let item = item.as_ref().clone();
-        let cast = |text: Option<String>| Expr::Cast {
-            kind: CastKind::Cast,
-            expr: Box::new(text.map_or_else(|| Expr::value(Value::Null), |text| super::json::text(&text))),
-            data_type: item.clone(),
-            array: false,
-            format: None,
+    if let (DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)), Some(written)) = (&*data_type, literal_of(expr))
+    {
+        let mut item = item.as_ref();
+        while let DataType::Array(ArrayElemTypeDef::SquareBracket(inner, _)) = item {
+            item = inner;
+        }
+        let Some(array) = values::written_array(written, item) else {
+            let message = format!("malformed array literal: {written:?}");
+            return Err(crate::error::data_error(message).with_sqlstate("22P02"));
         };
-        **expr = Expr::Array(datafusion::sql::sqlparser::ast::Array {
-            elem: items.into_iter().map(cast).collect(),
-            named: true,
-        });
-        return;
+        // An array of arrays has the type of its items already.
+        match &array {
+            Expr::Array(items) if matches!(items.elem.first(), Some(Expr::Array(_))) => *expression = array,
+            _ => **expr = array,
+        }
+        return Ok(());
     }
     let Some(name) = type_name(data_type) else {
         // The name of an object that is cast on to a text, or its number.
@@ -243,11 +254,11 @@ fn cast(expression: &mut Expr, of: Dialect) {
             let function = match data_type {
                 DataType::Text | DataType::Varchar(_) => "reg_name",
                 DataType::BigInt(_) | DataType::Int(_) | DataType::Integer(_) => "reg_oid",
-                _ => return,
+                _ => return Ok(()),
             };
             *expression = call(function, argument, Vec::new(), None);
         }
-        return;
+        return Ok(());
     };
     match name.as_str() {
         "oid" | "xid" | "cid" | "xid8" => match reg_object(expr) {
@@ -275,12 +286,13 @@ fn cast(expression: &mut Expr, of: Dialect) {
             }
         }
     }
+    Ok(())
 }
 
-/// The items of an array that is written as a text, `{1,2}`.
-fn array_text(expression: &Expr) -> Option<Vec<Option<String>>> {
+/// The text of a literal.
+fn literal_of(expression: &Expr) -> Option<&str> {
     match expression {
-        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => arrays::items(text),
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
         _ => None,
     }
 }

@@ -48,7 +48,6 @@ pub(super) fn function(op: &BinaryOperator) -> Option<&'static str> {
         BinaryOperator::LongArrow => "json_get_text",
         BinaryOperator::HashArrow => "json_get_path",
         BinaryOperator::HashLongArrow => "json_get_path_text",
-        BinaryOperator::Question => "json_has_key",
         _ => return None,
     })
 }

@@ -18,7 +18,6 @@ use filbert_grid::query::arrow_type;
 use super::row::{Function, Texts, collect_texts, constant_text, failed, is_text, text_of, wrong_arguments};
 use crate::scan::builder::ColumnBuilder;
 use crate::types::value_of;
-pub(crate) use build::push as push_json_value;
 use document::Broken;
 pub(crate) use document::push_text as push_json_text;
 pub(crate) use document::{Kind, Node};

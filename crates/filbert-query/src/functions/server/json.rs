@@ -2,55 +2,62 @@
 
 use datafusion::common::Result;
 use filbert_data::{FieldType, Value};
+use filbert_grid::query::Dialect;
 
-use super::super::json::{Node, push_json_text, push_json_value};
+use super::super::json::Node;
 use super::super::row::failed;
-use super::native::{Call, Native, Take, bool, int4, of_text, pure, text};
+use super::native::{Call, Native, Take, of_text, pure, text, texts};
+use crate::types::JSONB;
 
 pub(super) const FUNCTIONS: &[Native] = &[
     // `document -> key`, `document -> place`
-    pure("json_get", &[Take::Text, Take::Any], json, |call| with(call, |node| step(node, call.values.get(1)), as_json)),
+    pure("json_get", &[Take::Text, Take::Any], json, |call| with(call, |node| get(node, call), as_json))
+        .of_pg_type(same),
     // `document ->> key`
-    pure("json_get_text", &[Take::Text, Take::Any], text, |call| {
-        with(call, |node| step(node, call.values.get(1)), as_text)
-    }),
+    pure("json_get_text", &[Take::Text, Take::Any], text, |call| with(call, |node| get(node, call), as_text)),
     // `document #> path`
-    pure("json_get_path", &[Take::Text, Take::Any], json, |call| with(call, |node| along(node, call), as_json)),
+    pure("json_get_path", &[Take::Text, Take::Any], json, |call| with(call, |node| along(node, call), as_json))
+        .of_pg_type(same),
     // `document #>> path`
     pure("json_get_path_text", &[Take::Text, Take::Any], text, |call| with(call, |node| along(node, call), as_text)),
     pure("json_extract_path", &[Take::Text, Take::Rest], json, |call| {
-        let keys = call.values.get(1..).unwrap_or_default();
-        with(call, |node| keys.iter().try_fold(node, |node, key| step(node, Some(key))), as_json)
+        with(call, |node| extracted(node, call), as_json)
     }),
+    pure("jsonb_extract_path", &[Take::Text, Take::Rest], json, |call| {
+        with(call, |node| extracted(node, call), as_json)
+    })
+    .of_pg_type(same),
     pure("json_extract_path_text", &[Take::Text, Take::Rest], text, |call| {
-        let keys = call.values.get(1..).unwrap_or_default();
-        with(call, |node| keys.iter().try_fold(node, |node, key| step(node, Some(key))), as_text)
+        with(call, |node| extracted(node, call), as_text)
     }),
-    // `document @> part`
-    pure("json_contains", &[Take::Text, Take::Text], bool, |call| {
-        let (whole, part) = (parsed(call.text(0))?, parsed(call.text(1))?);
-        Ok(Value::Boolean(contains(whole, part)))
+    pure("jsonb_extract_path_text", &[Take::Text, Take::Rest], text, |call| {
+        with(call, |node| extracted(node, call), as_text)
     }),
-    // `document ? key`
-    pure("json_has_key", &[Take::Text, Take::Text], bool, |call| {
+    // What functions of rows give of a `json`, as arrays: parts of it as they are written.
+    pure("json_array_elements", &[Take::Text], documents, |call| {
         let node = parsed(call.text(0))?;
-        let is_key = node.member(call.text(1)).is_some();
-        Ok(Value::Boolean(is_key || node.children().any(|(key, item)| key.is_none() && item.plain() == call.text(1))))
+        if !node.text().starts_with('[') {
+            let what = if node.is_scalar() { "a scalar" } else { "an object" };
+            return Err(failed(format!("cannot extract elements from {what}")));
+        }
+        Ok(Value::Array(node.children().map(|(_, item)| as_json(item)).collect()))
     }),
-    pure("json_array_length", &[Take::Text], int4, array_length),
-    pure("jsonb_array_length", &[Take::Text], int4, array_length),
-    pure("json_typeof", &[Take::Text], text, type_of),
-    pure("jsonb_typeof", &[Take::Text], text, type_of),
-    pure("json_build_object", &[Take::Rest], json, object).takes_nulls(),
-    pure("jsonb_build_object", &[Take::Rest], json, object).takes_nulls(),
-    pure("json_build_array", &[Take::Rest], json, array).takes_nulls(),
-    pure("jsonb_build_array", &[Take::Rest], json, array).takes_nulls(),
-    pure("to_json", &[Take::Any], json, single),
-    pure("to_jsonb", &[Take::Any], json, single),
+    pure("json_object_keys", &[Take::Text], texts, |call| Ok(Value::Array(names(call)?))),
+    pure("json_each_names", &[Take::Text], texts, |call| Ok(Value::Array(names(call)?))),
+    pure("json_each_values", &[Take::Text], documents, |call| {
+        Ok(Value::Array(parsed(call.text(0))?.children().map(|(_, item)| as_json(item)).collect()))
+    }),
+    pure("json_each_texts", &[Take::Text], texts, |call| {
+        Ok(Value::Array(parsed(call.text(0))?.children().map(|(_, item)| as_text(item)).collect()))
+    }),
 ];
 
 fn json(_: &[FieldType]) -> FieldType {
     FieldType::Json
+}
+
+fn documents(_: &[FieldType]) -> FieldType {
+    FieldType::Array(Box::new(FieldType::Json))
 }
 
 fn parsed(text: &str) -> Result<Node<'_>> {
@@ -75,14 +82,43 @@ fn as_text(node: Node<'_>) -> Value<'static> {
     if node.text() == "null" { Value::Null } else { of_text(node.plain().into_owned()) }
 }
 
+/// A part of a `jsonb` is one.
+fn same(types: &[Option<u32>]) -> Option<u32> {
+    types.first().copied().flatten().filter(|oid| *oid == JSONB)
+}
+
+/// `document -> name` finds a member, `document -> place` an item. A `jsonb` that is one value counts as an array of it.
+fn get<'n>(node: Node<'n>, call: &Call<'_>) -> Option<Node<'n>> {
+    let key = call.values.get(1)?;
+    match key {
+        Value::Text(name) if call.dialect == Dialect::Postgres => member(node, name),
+        Value::Text(_) => step(node, Some(key)),
+        _ if node.is_scalar() && same(call.pg_types).is_some() => matches!(call.int(1), Some(0 | -1)).then_some(node),
+        _ => step(node, Some(key)),
+    }
+}
+
+/// The member of a name: the last, if there are several.
+fn member<'n>(node: Node<'n>, name: &str) -> Option<Node<'n>> {
+    let is_it = |key: &str| match key.contains('\\') {
+        true => Node::parse(&format!("\"{key}\"")).is_ok_and(|key| key.plain() == name),
+        false => key == name,
+    };
+    node.children().filter(|(key, _)| key.is_some_and(is_it)).last().map(|(_, member)| member)
+}
+
+fn extracted<'n>(node: Node<'n>, call: &Call<'_>) -> Option<Node<'n>> {
+    let keys = call.values.get(1..).unwrap_or_default();
+    keys.iter().try_fold(node, |node, key| step(node, Some(key)))
+}
+
 /// The member of a name, or the item of a place; from the end for negative ones.
 fn step<'n>(node: Node<'n>, key: Option<&Value<'_>>) -> Option<Node<'n>> {
     let place = match key? {
-        Value::Text(name) => {
-            return node.member(name).or_else(|| {
-                node.children().nth(name.parse().ok()?).filter(|(key, _)| key.is_none()).map(|(_, item)| item)
-            });
-        }
+        Value::Text(name) => match node.text().starts_with('[') {
+            true => name.trim().parse().ok()?,
+            false => return member(node, name),
+        },
         Value::Int8(place) => i64::from(*place),
         Value::Int16(place) => i64::from(*place),
         Value::Int32(place) => i64::from(*place),
@@ -106,9 +142,8 @@ fn along<'n>(node: Node<'n>, call: &Call<'_>) -> Option<Node<'n>> {
             }
         }
         Value::Text(path) => {
-            let inner = path.trim().trim_start_matches('{').trim_end_matches('}');
-            for part in inner.split(',').filter(|part| !part.is_empty()) {
-                node = step(node, Some(&of_text(part.trim().trim_matches('"'))))?;
+            for part in crate::arrays::items(path)? {
+                node = step(node, Some(&of_text(part?)))?;
             }
         }
         _ => return None,
@@ -116,95 +151,13 @@ fn along<'n>(node: Node<'n>, call: &Call<'_>) -> Option<Node<'n>> {
     Some(node)
 }
 
-/// Whether all of a document is in another, as `jsonb`'s `@>` has it.
-fn contains(whole: Node<'_>, part: Node<'_>) -> bool {
-    let of = |node: Node<'_>| node.text().chars().next();
-    match (of(whole), of(part)) {
-        (Some('{'), Some('{')) => part.children().all(|(key, wanted)| {
-            let key = key.map(|key| key.trim_matches('"')).unwrap_or_default();
-            whole.member(key).is_some_and(|found| contains(found, wanted))
-        }),
-        (Some('['), Some('[')) => {
-            part.children().all(|(_, wanted)| whole.children().any(|(_, found)| contains(found, wanted)))
-        }
-        (Some('['), _) if part.is_scalar() => whole.children().any(|(_, found)| contains(found, part)),
-        _ => whole.is_scalar() && part.is_scalar() && whole.plain() == part.plain(),
-    }
-}
-
-fn array_length(call: &Call<'_>) -> Result<Value<'static>> {
+/// The names of an object's members, as they come.
+fn names(call: &Call<'_>) -> Result<Vec<Value<'static>>> {
     let node = parsed(call.text(0))?;
-    if !node.text().starts_with('[') {
-        return Err(failed("cannot get array length of a non-array"));
+    if !node.text().starts_with('{') {
+        let what = if node.is_scalar() { "a scalar" } else { "an array" };
+        return Err(failed(format!("cannot call json_object_keys on {what}")));
     }
-    Ok(i32::try_from(node.children().count()).map_or(Value::Null, Value::Int32))
-}
-
-fn type_of(call: &Call<'_>) -> Result<Value<'static>> {
-    Ok(of_text(match parsed(call.text(0))?.text().chars().next() {
-        Some('{') => "object",
-        Some('[') => "array",
-        Some('"') => "string",
-        Some('t' | 'f') => "boolean",
-        Some('n') => "null",
-        _ => "number",
-    }))
-}
-
-fn single(call: &Call<'_>) -> Result<Value<'static>> {
-    let mut out = String::new();
-    push(call.values.first(), &mut out)?;
-    Ok(Value::Json(out.into()))
-}
-
-fn push(value: Option<&Value<'_>>, out: &mut String) -> Result<()> {
-    match value {
-        Some(Value::Array(items)) => {
-            out.push('[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                push(Some(item), out)?;
-            }
-            out.push(']');
-            Ok(())
-        }
-        Some(value) => push_json_value(value, out),
-        None => {
-            out.push_str("null");
-            Ok(())
-        }
-    }
-}
-
-fn array(call: &Call<'_>) -> Result<Value<'static>> {
-    let mut out = String::new();
-    out.push('[');
-    for (at, value) in call.values.iter().enumerate() {
-        if at > 0 {
-            out.push_str(", ");
-        }
-        push(Some(value), &mut out)?;
-    }
-    out.push(']');
-    Ok(Value::Json(out.into()))
-}
-
-fn object(call: &Call<'_>) -> Result<Value<'static>> {
-    let mut out = String::new();
-    out.push('{');
-    for (at, pair) in call.values.chunks(2).enumerate() {
-        let (Some(key), Some(value)) = (pair.first(), pair.get(1)) else {
-            return Err(failed("json_build_object takes pairs of a key and a value"));
-        };
-        if at > 0 {
-            out.push_str(", ");
-        }
-        push_json_text(&key.to_string(), &mut out);
-        out.push_str(" : ");
-        push(Some(value), &mut out)?;
-    }
-    out.push('}');
-    Ok(Value::Json(out.into()))
+    let plain = |name: &str| Node::parse(&format!("\"{name}\"")).map(|name| name.plain().into_owned());
+    Ok(node.children().filter_map(|(name, _)| plain(name?).ok()).map(of_text).collect())
 }

@@ -5,7 +5,7 @@ mod elements;
 mod expand;
 mod json;
 mod names;
-mod native;
+pub(super) mod native;
 mod objects;
 mod quantified;
 mod session;

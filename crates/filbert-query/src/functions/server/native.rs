@@ -14,11 +14,11 @@ use filbert_grid::query::{ColumnReader, Dialect, Session, arrow_type};
 use super::super::row::wrong_arguments;
 use crate::catalogs::Scene;
 use crate::surroundings::Surroundings;
-use crate::types::{OID, field, field_type_of, scalar_of, with_pg_type};
+use crate::types::{OID, field, field_type_of, pg_type_of, scalar_of, with_pg_type};
 
 /// What an argument is taken as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Take {
+pub(in crate::functions) enum Take {
     Text,
     Int,
     Float,
@@ -33,7 +33,7 @@ pub(super) enum Take {
 
 /// When a function gives the same for the same arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
+pub(in crate::functions) enum When {
     /// Always.
     Always,
     /// For one statement: it depends on who asks, or on the catalog.
@@ -41,36 +41,36 @@ pub(super) enum When {
 }
 
 /// What a function gives.
-pub(super) type Gives = fn(&[FieldType]) -> FieldType;
+pub(in crate::functions) type Gives = fn(&[FieldType]) -> FieldType;
 
 /// A function.
 #[derive(Debug)]
-pub(super) struct Native {
-    pub(super) name: &'static str,
-    pub(super) takes: &'static [Take],
+pub(in crate::functions) struct Native {
+    pub(in crate::functions) name: &'static str,
+    pub(in crate::functions) takes: &'static [Take],
     /// Arguments that may not be left out.
-    pub(super) least: usize,
-    pub(super) gives: Gives,
-    pub(super) when: When,
+    pub(in crate::functions) least: usize,
+    pub(in crate::functions) gives: Gives,
+    pub(in crate::functions) when: When,
     /// Whether it is null as soon as an argument is.
-    pub(super) strict: bool,
-    /// Whether the numbers that it gives are those of objects.
-    pub(super) gives_oids: bool,
-    pub(super) compute: fn(&Call<'_>) -> Result<Value<'static>>,
+    pub(in crate::functions) strict: bool,
+    /// As which of PostgreSQL's types its values are told, by those of its arguments; `None` = as they are.
+    pub(in crate::functions) gives_pg: fn(&[Option<u32>]) -> Option<u32>,
+    pub(in crate::functions) compute: fn(&Call<'_>) -> Result<Value<'static>>,
 }
 
 /// A function of its arguments alone.
-pub(super) const fn pure(
+pub(in crate::functions) const fn pure(
     name: &'static str,
     takes: &'static [Take],
     gives: Gives,
     compute: fn(&Call<'_>) -> Result<Value<'static>>,
 ) -> Native {
-    Native { name, takes, least: least_of(takes), gives, when: When::Always, strict: true, gives_oids: false, compute }
+    Native { name, takes, least: least_of(takes), gives, when: When::Always, strict: true, gives_pg: |_| None, compute }
 }
 
 /// A function of who asks, and of the catalog.
-pub(super) const fn now(
+pub(in crate::functions) const fn now(
     name: &'static str,
     takes: &'static [Take],
     gives: Gives,
@@ -81,17 +81,22 @@ pub(super) const fn now(
 
 impl Native {
     /// The same with the last arguments left out.
-    pub(super) const fn least(self, least: usize) -> Native {
+    pub(in crate::functions) const fn least(self, least: usize) -> Native {
         Native { least, ..self }
     }
 
     /// The same with numbers of objects for its numbers.
-    pub(super) const fn of_objects(self) -> Native {
-        Native { gives_oids: true, ..self }
+    pub(in crate::functions) const fn of_objects(self) -> Native {
+        self.of_pg_type(|_| Some(OID))
+    }
+
+    /// The same, whose values are told as one of PostgreSQL's types that Arrow has not.
+    pub(in crate::functions) const fn of_pg_type(self, gives_pg: fn(&[Option<u32>]) -> Option<u32>) -> Native {
+        Native { gives_pg, ..self }
     }
 
     /// The same for null arguments, too.
-    pub(super) const fn takes_nulls(self) -> Native {
+    pub(in crate::functions) const fn takes_nulls(self) -> Native {
         Native { strict: false, ..self }
     }
 }
@@ -103,43 +108,45 @@ const fn least_of(takes: &[Take]) -> usize {
     }
 }
 
-pub(super) fn text(_: &[FieldType]) -> FieldType {
+pub(in crate::functions) fn text(_: &[FieldType]) -> FieldType {
     FieldType::Varchar
 }
 
-pub(super) fn texts(_: &[FieldType]) -> FieldType {
+pub(in crate::functions) fn texts(_: &[FieldType]) -> FieldType {
     FieldType::Array(Box::new(FieldType::Varchar))
 }
 
-pub(super) fn bool(_: &[FieldType]) -> FieldType {
+pub(in crate::functions) fn bool(_: &[FieldType]) -> FieldType {
     FieldType::Boolean
 }
 
-pub(super) fn int4(_: &[FieldType]) -> FieldType {
+pub(in crate::functions) fn int4(_: &[FieldType]) -> FieldType {
     FieldType::Integer
 }
 
-pub(super) fn int8(_: &[FieldType]) -> FieldType {
+pub(in crate::functions) fn int8(_: &[FieldType]) -> FieldType {
     FieldType::BigInt
 }
 
-pub(super) fn moment(_: &[FieldType]) -> FieldType {
+pub(in crate::functions) fn moment(_: &[FieldType]) -> FieldType {
     FieldType::TimestampTz
 }
 
 /// One call: the arguments of a row, and what is around.
-pub(super) struct Call<'c> {
-    pub(super) values: &'c [Value<'c>],
+pub(in crate::functions) struct Call<'c> {
+    pub(in crate::functions) values: &'c [Value<'c>],
     /// The types of the arguments.
-    pub(super) types: &'c [FieldType],
+    pub(in crate::functions) types: &'c [FieldType],
+    /// As which of PostgreSQL's types they are told, where Arrow has none for it.
+    pub(in crate::functions) pg_types: &'c [Option<u32>],
     surroundings: Option<&'c Surroundings>,
-    pub(super) dialect: Dialect,
+    pub(in crate::functions) dialect: Dialect,
     scene: Option<&'c Scene<'c>>,
 }
 
 impl<'c> Call<'c> {
     /// A text argument; empty if it is none.
-    pub(super) fn text(&self, at: usize) -> &str {
+    pub(in crate::functions) fn text(&self, at: usize) -> &str {
         match self.values.get(at) {
             Some(Value::Text(text) | Value::Json(text)) => text,
             _ => "",
@@ -147,7 +154,7 @@ impl<'c> Call<'c> {
     }
 
     /// A whole number; `None` if it is none.
-    pub(super) fn int(&self, at: usize) -> Option<i64> {
+    pub(in crate::functions) fn int(&self, at: usize) -> Option<i64> {
         match self.values.get(at)? {
             Value::Int8(value) => Some(i64::from(*value)),
             Value::Int16(value) => Some(i64::from(*value)),
@@ -157,26 +164,26 @@ impl<'c> Call<'c> {
         }
     }
 
-    pub(super) fn bool(&self, at: usize) -> bool {
+    pub(in crate::functions) fn bool(&self, at: usize) -> bool {
         matches!(self.values.get(at), Some(Value::Boolean(true)))
     }
 
-    pub(super) fn session(&self) -> Option<&'c Session> {
+    pub(in crate::functions) fn session(&self) -> Option<&'c Session> {
         self.surroundings.and_then(Surroundings::session).map(Arc::as_ref)
     }
 
-    pub(super) fn surroundings(&self) -> Option<&'c Surroundings> {
+    pub(in crate::functions) fn surroundings(&self) -> Option<&'c Surroundings> {
         self.surroundings
     }
 
     /// What the catalog has, if there is one.
-    pub(super) fn scene(&self) -> Option<&'c Scene<'c>> {
+    pub(in crate::functions) fn scene(&self) -> Option<&'c Scene<'c>> {
         self.scene
     }
 }
 
 /// A text as a value.
-pub(super) fn of_text(text: impl Into<String>) -> Value<'static> {
+pub(in crate::functions) fn of_text(text: impl Into<String>) -> Value<'static> {
     Value::Text(text.into().into())
 }
 
@@ -187,7 +194,7 @@ struct Wrapped {
     signature: Signature,
 }
 
-pub(super) fn udf(native: &'static Native) -> ScalarUDF {
+pub(in crate::functions) fn udf(native: &'static Native) -> ScalarUDF {
     let volatility = match native.when {
         When::Always => Volatility::Immutable,
         // Plans are kept: what is not the same for all statements must not become a constant of a plan.
@@ -226,7 +233,11 @@ impl ScalarUDFImpl for Wrapped {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let types: Vec<FieldType> = args.arg_fields.iter().map(|field| field_type_of(field)).collect();
         let field = field(self.native.name, &(self.native.gives)(&types), true);
-        Ok(if self.native.gives_oids { with_pg_type(field, OID).into() } else { field.into() })
+        let pg_types: Vec<Option<u32>> = args.arg_fields.iter().map(|field| pg_type_of(field)).collect();
+        Ok(match (self.native.gives_pg)(&pg_types) {
+            Some(oid) => with_pg_type(field, oid).into(),
+            None => field.into(),
+        })
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
@@ -252,6 +263,7 @@ impl ScalarUDFImpl for Wrapped {
         let rows = if is_constant { 1 } else { args.number_rows };
         let arrays = args.args.iter().map(|value| value.to_array(rows)).collect::<Result<Vec<_>>>()?;
         let types: Vec<FieldType> = args.arg_fields.iter().map(|field| field_type_of(field)).collect();
+        let pg_types: Vec<Option<u32>> = args.arg_fields.iter().map(|field| pg_type_of(field)).collect();
         let mut readers = Vec::with_capacity(arrays.len());
         for (array, field) in arrays.iter().zip(&args.arg_fields) {
             let reader = ColumnReader::new(array.as_ref(), &field_type_of(field));
@@ -268,7 +280,14 @@ impl ScalarUDFImpl for Wrapped {
                 results.push(ScalarValue::try_from(args.return_field.data_type())?);
                 continue;
             }
-            let call = Call { values: &values, types: &types, surroundings, dialect, scene: scene.as_ref() };
+            let call = Call {
+                values: &values,
+                types: &types,
+                pg_types: &pg_types,
+                surroundings,
+                dialect,
+                scene: scene.as_ref(),
+            };
             let value = (self.native.compute)(&call)?;
             results.push(match value.is_null() {
                 true => ScalarValue::try_from(args.return_field.data_type())?,

@@ -1,0 +1,94 @@
+//! Casts to `varchar(n)`, `char(n)`, `bytea` and `boolean`, and of any value to its text.
+
+use datafusion::common::Result;
+use filbert_data::{FieldType, Value};
+use filbert_grid::query::SqlSubject;
+
+use super::super::server::native::{Native, Take, of_text, pure, text};
+use super::refused;
+use super::texts::output;
+use crate::error::{carried, data_error};
+use crate::types::VARCHAR;
+
+pub(super) const FUNCTIONS: &[Native] = &[
+    // Text of at most so many characters: the others are cut off.
+    pure("cast_varchar", &[Take::Any, Take::Int], text, |call| {
+        let most = usize::try_from(call.int(1).unwrap_or(0)).unwrap_or(0);
+        let whole = cast_output(call.values.first());
+        Ok(match whole.char_indices().nth(most) {
+            Some((end, _)) => of_text(whole.get(..end).unwrap_or_default()),
+            None => of_text(whole),
+        })
+    })
+    .of_pg_type(|_| Some(VARCHAR)),
+    // Blanks at the end do not count in a text of fixed length.
+    pure("cast_char", &[Take::Any, Take::Int], text, |call| {
+        let most = usize::try_from(call.int(1).unwrap_or(0)).unwrap_or(0);
+        let whole: String = cast_output(call.values.first()).chars().take(most).collect();
+        Ok(of_text(whole.trim_end_matches(' ')))
+    }),
+    pure("cast_bytea", &[Take::Any], bytea, |call| match call.values.first() {
+        Some(Value::Bytes(bytes)) => Ok(Value::Bytes(bytes.to_vec().into())),
+        Some(Value::Text(text)) => Ok(Value::Bytes(bytes(text)?.into())),
+        _ => Err(refused("42846", "only texts can be cast to bytea")),
+    }),
+    pure("cast_text", &[Take::Any], text, |call| Ok(of_text(cast_output(call.values.first())))),
+];
+
+fn bytea(_: &[FieldType]) -> FieldType {
+    FieldType::Binary
+}
+
+/// The text of a value that is cast: truth values in full.
+fn cast_output(value: Option<&Value<'_>>) -> String {
+    match value {
+        Some(Value::Boolean(value)) => value.to_string(),
+        other => output(other),
+    }
+}
+
+/// The bytes that a text says: hexadecimal after `\x`, else with backslashes before octal numbers.
+pub(super) fn bytes(text: &str) -> Result<Vec<u8>> {
+    match text.strip_prefix("\\x") {
+        Some(digits) => hexadecimal(digits),
+        None => escaped(text),
+    }
+}
+
+pub(super) fn hexadecimal(text: &str) -> Result<Vec<u8>> {
+    let digits = text.chars().filter(|char| !matches!(char, ' ' | '\t' | '\n' | '\r'));
+    let halves = digits.map(|char| {
+        let half = char.to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        half.ok_or_else(|| refused("22023", format!("invalid hexadecimal digit: \"{char}\"")))
+    });
+    let halves = halves.collect::<Result<Vec<u8>>>()?;
+    let (pairs, rest) = halves.as_chunks::<2>();
+    match rest.is_empty() {
+        true => Ok(pairs.iter().map(|[high, low]| high << 4 | low).collect()),
+        false => Err(refused("22023", "invalid hexadecimal data: odd number of digits")),
+    }
+}
+
+pub(super) fn escaped(text: &str) -> Result<Vec<u8>> {
+    let wrong = || {
+        let subject = SqlSubject::Text { text: text.to_owned(), field_type: FieldType::Binary };
+        carried(data_error("invalid input syntax for type bytea").with_sqlstate("22P02").about(subject))
+    };
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'\\' {
+            out.push(*first);
+        } else if let Some(after) = rest.strip_prefix(b"\\") {
+            out.push(b'\\');
+            rest = after;
+        } else {
+            let (octal, after) = rest.split_first_chunk::<3>().ok_or_else(wrong)?;
+            let digits = octal.iter().all(u8::is_ascii_digit).then(|| std::str::from_utf8(octal).ok()).flatten();
+            out.push(digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()).ok_or_else(wrong)?);
+            rest = after;
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,51 @@
+//! Values as PostgreSQL has them: patterns, `jsonb`, texts, arrays, bytes, and casts that DataFusion has otherwise or not.
+//!
+//! | here | what |
+//! |---|---|
+//! | `patterns` | `LIKE`, `SIMILAR TO`, regular expressions and their functions |
+//! | `expressions`, `matcher` | regular expressions translated, and how they are matched |
+//! | `json`, `document` | `jsonb` and `json` |
+//! | `texts`, `letters` | functions of texts and bytes; upper and lower case |
+//! | `arrays` | functions and operators of arrays |
+//! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
+//! | `operators` | operators whose meaning depends on the types of their operands |
+
+mod arrays;
+mod casts;
+mod document;
+mod expressions;
+mod json;
+mod letters;
+mod matcher;
+mod operators;
+mod patterns;
+mod texts;
+
+use datafusion::common::DataFusionError;
+use datafusion::logical_expr::ScalarUDF;
+use filbert_grid::query::{SqlError, SqlErrorCode};
+
+use super::server::native;
+use crate::error::{carried, data_error};
+
+pub(crate) use document::Document;
+pub(crate) use letters::lower;
+pub(crate) use operators::{Values, ValuesRule};
+pub(crate) use patterns::escaped_pattern;
+
+/// All of them.
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    let groups = [json::FUNCTIONS, texts::FUNCTIONS, arrays::FUNCTIONS, casts::FUNCTIONS, patterns::FUNCTIONS];
+    let native = groups.into_iter().flatten().map(native::udf);
+    native.chain(patterns::functions()).chain(letters::functions()).collect()
+}
+
+/// An error in a value, with its SQLSTATE.
+fn refused(sqlstate: &'static str, message: impl Into<String>) -> DataFusionError {
+    carried(data_error(message).with_sqlstate(sqlstate))
+}
+
+/// An error about what is not served.
+fn unserved(message: impl Into<String>) -> DataFusionError {
+    carried(SqlError::new(SqlErrorCode::Generic, message).with_sqlstate("0A000"))
+}

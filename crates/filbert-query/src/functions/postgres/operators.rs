@@ -1,0 +1,292 @@
+//! Operators whose meaning depends on the types of their operands: `||`, `@>`, `&&`, `-` and comparisons of documents, arrays and
+//! UUIDs.
+//!
+//! They become functions when a statement is planned; what has no operator (`IN`, `ORDER BY`, casts) an analyzer rule mends.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use arrow_schema::{DataType, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast, lit};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use filbert_data::FieldType;
+
+use super::super::row::is_text;
+use super::super::server::native;
+use super::{arrays, casts, json};
+use crate::types::{JSONB, field_type_of, pg_type_of};
+
+/// The functions that operators become, by name.
+static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
+    let groups = [json::FUNCTIONS, arrays::FUNCTIONS, casts::FUNCTIONS];
+    let natives = groups.into_iter().flatten().map(|found| (found.name, Arc::new(native::udf(found))));
+    natives.chain([("cast_uuid", super::super::text::CAST_UUID.clone())]).collect()
+});
+
+fn call(name: &str, args: Vec<Expr>) -> Option<Expr> {
+    let func = FUNCTIONS.get(name)?.clone();
+    Some(Expr::ScalarFunction(ScalarFunction { func, args }))
+}
+
+/// What an operand is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Jsonb,
+    Json,
+    Array,
+    Uuid,
+    Bytes,
+    Text,
+    /// A parameter, or null.
+    Unknown,
+    Other,
+}
+
+fn kind_of(field: &FieldRef) -> Kind {
+    match field_type_of(field) {
+        FieldType::Json if pg_type_of(field) == Some(JSONB) => Kind::Jsonb,
+        FieldType::Json => Kind::Json,
+        FieldType::Uuid => Kind::Uuid,
+        FieldType::Array(_) => Kind::Array,
+        FieldType::Binary => Kind::Bytes,
+        _ if field.data_type().is_null() => Kind::Unknown,
+        _ if is_text(field.data_type()) => Kind::Text,
+        _ => Kind::Other,
+    }
+}
+
+fn kind(operand: &Expr, schema: &DFSchema) -> Kind {
+    match operand {
+        Expr::Placeholder(_) => Kind::Unknown,
+        other => other.to_field(schema).map_or(Kind::Unknown, |(_, field)| kind_of(&field)),
+    }
+}
+
+fn comparison(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        _ => return None,
+    })
+}
+
+/// Plans operators of documents, arrays and UUIDs, before DataFusion does.
+#[derive(Debug)]
+pub(crate) struct Values;
+
+impl ExprPlanner for Values {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        Ok(match binary(&expr, schema) {
+            Some(planned) => PlannerResult::Planned(planned),
+            None => PlannerResult::Original(expr),
+        })
+    }
+}
+
+/// An operator of documents, arrays or UUIDs as what computes it; `None` for others.
+pub(crate) fn binary(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let kinds = (kind(&expr.left, schema), kind(&expr.right, schema));
+    let (left, right) = (expr.left.clone(), expr.right.clone());
+    let has = |kind: Kind| kinds.0 == kind || kinds.1 == kind;
+    if let Some(op) = comparison(&expr.op) {
+        let compared = |left: Option<Expr>, right: Option<Expr>| {
+            Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left?), op, right: Box::new(right?) }))
+        };
+        return match kinds {
+            _ if has(Kind::Jsonb) => compared(call("jsonb_order", vec![left]), call("jsonb_order", vec![right])),
+            (Kind::Uuid, Kind::Text) => compared(Some(left), call("cast_uuid", vec![right])),
+            (Kind::Text, Kind::Uuid) => compared(call("cast_uuid", vec![left]), Some(right)),
+            (Kind::Array, Kind::Array) => {
+                compared(call("array_compare", vec![left, right]), Some(lit(ScalarValue::Int32(Some(0)))))
+            }
+            (Kind::Bytes, Kind::Text) => compared(Some(left), call("cast_bytea", vec![right])),
+            (Kind::Text, Kind::Bytes) => compared(call("cast_bytea", vec![left]), Some(right)),
+            _ => None,
+        };
+    }
+    match &expr.op {
+        BinaryOperator::StringConcat => match kinds {
+            _ if has(Kind::Jsonb) => call("jsonb_concat", vec![left, right]),
+            (Kind::Array, Kind::Array) => call("array_cat", vec![left, right]),
+            (Kind::Array, Kind::Text | Kind::Unknown) | (Kind::Text | Kind::Unknown, Kind::Array) => {
+                concatenated_with_text(left, right, kinds, schema)
+            }
+            (Kind::Array, _) => call("array_append", vec![left, right]),
+            (_, Kind::Array) => call("array_prepend", vec![left, right]),
+            (Kind::Bytes, Kind::Text) => concatenated(left, call("cast_bytea", vec![right])?),
+            (Kind::Text, Kind::Bytes) => concatenated(call("cast_bytea", vec![left])?, right),
+            (Kind::Text, Kind::Other | Kind::Uuid | Kind::Json) => concatenated(left, call("cast_text", vec![right])?),
+            (Kind::Other | Kind::Uuid | Kind::Json, Kind::Text) => concatenated(call("cast_text", vec![left])?, right),
+            _ => None,
+        },
+        BinaryOperator::AtArrow => match kinds {
+            (Kind::Array, _) | (_, Kind::Array) => of_arrays("array_contains", left, right, kinds, schema),
+            _ => call("jsonb_contains", vec![left, right]),
+        },
+        BinaryOperator::ArrowAt => match kinds {
+            (Kind::Array, _) | (_, Kind::Array) => of_arrays("array_contains", right, left, (kinds.1, kinds.0), schema),
+            _ => call("jsonb_contains", vec![right, left]),
+        },
+        BinaryOperator::PGOverlap => match kinds {
+            (Kind::Array, _) | (_, Kind::Array) => of_arrays("array_overlaps", left, right, kinds, schema),
+            _ => None,
+        },
+        BinaryOperator::Minus if kinds.0 == Kind::Jsonb => call("jsonb_delete", vec![left, right]),
+        BinaryOperator::HashMinus => call("jsonb_delete_path", vec![left, right]),
+        BinaryOperator::Question => call("jsonb_exists", vec![left, right]),
+        BinaryOperator::QuestionPipe => call("jsonb_exists_any", vec![left, right]),
+        BinaryOperator::QuestionAnd => call("jsonb_exists_all", vec![left, right]),
+        _ => None,
+    }
+}
+
+fn concatenated(left: Expr, right: Expr) -> Option<Expr> {
+    Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: Operator::StringConcat, right: Box::new(right) }))
+}
+
+/// A text that stands for an array, by the array that it is with.
+fn as_array(text: Expr, array: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let DataType::List(item) = array.get_type(schema).ok()? else { return None };
+    let item = Expr::Literal(ScalarValue::try_from(item.data_type()).ok()?, None);
+    let func = super::super::server::ARRAY_LIKE_UDF.clone();
+    Some(Expr::ScalarFunction(ScalarFunction { func, args: vec![text, item] }))
+}
+
+fn of_arrays(name: &str, left: Expr, right: Expr, kinds: (Kind, Kind), schema: &DFSchema) -> Option<Expr> {
+    match kinds {
+        (Kind::Array, Kind::Text | Kind::Unknown) => {
+            let right = as_array(right, &left, schema)?;
+            call(name, vec![left, right])
+        }
+        (Kind::Text | Kind::Unknown, Kind::Array) => {
+            let left = as_array(left, &right, schema)?;
+            call(name, vec![left, right])
+        }
+        _ => call(name, vec![left, right]),
+    }
+}
+
+/// `array || 'text'`: a literal and a parameter are arrays; another text is an item of an array of texts.
+fn concatenated_with_text(left: Expr, right: Expr, kinds: (Kind, Kind), schema: &DFSchema) -> Option<Expr> {
+    let is_written = |operand: &Expr| matches!(operand, Expr::Literal(..) | Expr::Placeholder(_));
+    match kinds.0 {
+        Kind::Array if is_written(&right) => of_arrays("array_cat", left, right, kinds, schema),
+        Kind::Array => call("array_append", vec![left, right]),
+        _ if is_written(&left) => of_arrays("array_cat", left, right, kinds, schema),
+        _ => call("array_prepend", vec![left, right]),
+    }
+}
+
+/// Mends what has no operator.
+#[derive(Debug)]
+pub(crate) struct ValuesRule;
+
+impl AnalyzerRule for ValuesRule {
+    fn name(&self) -> &str {
+        "values_of_postgresql"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let transformed = plan.transform_up_with_subqueries(mended_plan)?;
+        match transformed.transformed {
+            true => TypeCoercion::new().analyze(transformed.data, config),
+            false => Ok(transformed.data),
+        }
+    }
+}
+
+fn mended_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    }
+    let names = NamePreserver::new(&plan);
+    let is_sort = matches!(plan, LogicalPlan::Sort(_));
+    let transformed = plan.map_expressions(|expression| {
+        let name = names.save(&expression);
+        let transformed = expression.transform_up(|expression| Ok(mended(expression, &schema)))?;
+        let transformed = match is_sort && kind(&transformed.data, &schema) == Kind::Jsonb {
+            true => match call("jsonb_order", vec![transformed.data.clone()]) {
+                Some(ordered) => Transformed::yes(ordered),
+                None => transformed,
+            },
+            false => transformed,
+        };
+        Ok(transformed.update_data(|expression| name.restore(expression)))
+    })?;
+    match transformed.transformed {
+        true => transformed.map_data(LogicalPlan::recompute_schema),
+        false => Ok(transformed),
+    }
+}
+
+fn mended(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let mended = match &expression {
+        Expr::InList(InList { expr, list, negated }) => in_list(expr, list, *negated, schema),
+        Expr::Cast(to) if is_text(to.field.data_type()) => match kind(&to.expr, schema) {
+            Kind::Array | Kind::Bytes => call("cast_text", vec![to.expr.as_ref().clone()]),
+            _ => None,
+        },
+        Expr::Cast(to) if !is_text(to.field.data_type()) && kind(&to.expr, schema) == Kind::Jsonb => {
+            of_jsonb(&to.expr, to.field.data_type())
+        }
+        _ => None,
+    };
+    match mended {
+        Some(mended) => Transformed::yes(mended),
+        None => Transformed::no(expression),
+    }
+}
+
+fn in_list(expr: &Expr, list: &[Expr], negated: bool, schema: &DFSchema) -> Option<Expr> {
+    let function = match kind(expr, schema) {
+        Kind::Jsonb => "jsonb_order",
+        Kind::Uuid => "cast_uuid",
+        Kind::Bytes => "cast_bytea",
+        _ => return None,
+    };
+    let wanted = |item: &Expr| match (function, kind(item, schema)) {
+        ("cast_uuid", Kind::Uuid | Kind::Unknown) | ("cast_bytea", Kind::Bytes | Kind::Unknown) => Some(item.clone()),
+        _ => call(function, vec![item.clone()]),
+    };
+    // What is made of constants is one: plans of lookups read literals.
+    let is_changed = function == "jsonb_order" || list.iter().any(|item| kind(item, schema) == Kind::Text);
+    if !is_changed {
+        return None;
+    }
+    let expr = match function {
+        "jsonb_order" => call(function, vec![expr.clone()])?,
+        _ => expr.clone(),
+    };
+    let list = list.iter().map(wanted).collect::<Option<Vec<_>>>()?;
+    Some(Expr::InList(InList { expr: Box::new(expr), list, negated }))
+}
+
+/// A document that is cast to a number or a truth value.
+fn of_jsonb(document: &Expr, to: &DataType) -> Option<Expr> {
+    let (function, name) = match to {
+        DataType::Boolean => ("jsonb_to_boolean", "boolean"),
+        DataType::Int16 => ("jsonb_to_number", "smallint"),
+        DataType::Int32 => ("jsonb_to_number", "integer"),
+        DataType::Int64 => ("jsonb_to_number", "bigint"),
+        DataType::Float32 => ("jsonb_to_number", "real"),
+        DataType::Float64 => ("jsonb_to_number", "double precision"),
+        DataType::Decimal128(..) | DataType::Decimal256(..) => ("jsonb_to_number", "numeric"),
+        _ => return None,
+    };
+    // Once the text is a number, it is no document any more.
+    Some(cast(call(function, vec![document.clone(), lit(name)])?, to.clone()))
+}
