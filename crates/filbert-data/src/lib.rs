@@ -41,6 +41,7 @@
 mod arrays;
 mod blob;
 mod convert;
+pub mod dates;
 mod error;
 mod field_type;
 mod fields;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use filbert_data::Value;
+use filbert_data::{Value, dates::Zone};
 use filbert_grid::query::{Command, TransactionState};
 
 use crate::{
@@ -137,7 +137,7 @@ impl Session {
         let mut values = Vec::with_capacity(statement.parameters.len());
         for (at, (bytes, pg_type)) in bind.values().zip(&statement.parameters).enumerate() {
             let format = crate::portals::format_of(&formats, at);
-            let value = read_value(bytes, *pg_type, format);
+            let value = read_value(bytes, *pg_type, format, &self.zone);
             values.push(value.map_err(|error| error.within(format!("parameter ${}", at + 1)))?);
         }
         let formats = self::formats(bind.results);
@@ -246,10 +246,15 @@ impl Session {
 }
 
 /// Reads the value of a parameter.
-fn read_value(bytes: Option<&[u8]>, pg_type: PgType, format: Format) -> Result<Value<'static>, Box<PgError>> {
+fn read_value(
+    bytes: Option<&[u8]>,
+    pg_type: PgType,
+    format: Format,
+    zone: &Zone,
+) -> Result<Value<'static>, Box<PgError>> {
     let Some(bytes) = bytes else { return Ok(Value::Null) };
     match format {
-        Format::Text => types::read_text(types::utf8(bytes)?, pg_type).map(Value::into_owned),
+        Format::Text => types::read_text(types::utf8(bytes)?, pg_type, zone).map(Value::into_owned),
         Format::Binary => types::read_binary(bytes, pg_type).map(Value::into_owned),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use filbert_data::dates::Zone;
 use filbert_data::{
     Value,
     rows::{Row, RowError, RowFormat, RowReader},
@@ -53,13 +54,14 @@ fn messages(data: &[u8]) {
 fn values(first: u8, data: &[u8]) {
     for oid in types::all_oids() {
         let Some(pg_type) = PgType::from_oid(oid).filter(|_| oid as u8 % 8 == first % 8) else { continue };
-        let from_text = std::str::from_utf8(data).ok().and_then(|text| types::read_text(text, pg_type).ok());
+        let from_text =
+            std::str::from_utf8(data).ok().and_then(|text| types::read_text(text, pg_type, &Zone::UTC).ok());
         for value in [from_text, types::read_binary(data, pg_type).ok()].into_iter().flatten() {
             let mut text = Vec::new();
-            if types::write_text(&value, pg_type, &mut text).is_ok()
+            if types::write_text(&value, pg_type, &Zone::UTC, &mut text).is_ok()
                 && let Ok(text) = std::str::from_utf8(&text)
             {
-                let again = types::read_text(text, pg_type);
+                let again = types::read_text(text, pg_type, &Zone::UTC);
                 // Years that no text has are shown nevertheless.
                 if let Ok(again) = again {
                     same(&value, &again);

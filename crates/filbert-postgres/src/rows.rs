@@ -1,5 +1,6 @@
 //! The rows of a result on their way to the client: page by page, as fast as it reads them.
 
+use filbert_data::dates::Zone;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -72,16 +73,22 @@ impl Sink {
     }
 
     /// Writes one row.
-    fn write(&mut self, readers: &[ColumnReader<'_>], row: usize, out: &mut Out) -> Result<(), Box<PgError>> {
+    fn write(
+        &mut self,
+        readers: &[ColumnReader<'_>],
+        row: usize,
+        zone: &Zone,
+        out: &mut Out,
+    ) -> Result<(), Box<PgError>> {
         match self {
             Sink::Data(columns) => out.message(b'D', |out| {
                 out.count(readers.len());
                 readers
                     .iter()
                     .zip(columns)
-                    .try_for_each(|(reader, (pg_type, format))| write_value(reader, row, *pg_type, *format, out))
+                    .try_for_each(|(reader, (pg_type, format))| write_value(reader, row, *pg_type, *format, zone, out))
             }),
-            Sink::Copy(writer) => writer.write(readers, row, out),
+            Sink::Copy(writer) => writer.write(readers, row, zone, out),
             Sink::Nowhere => Ok(()),
         }
     }
@@ -94,6 +101,7 @@ pub(crate) fn write_value(
     row: usize,
     pg_type: PgType,
     format: Format,
+    zone: &Zone,
     out: &mut Out,
 ) -> Result<(), Box<PgError>> {
     if reader.is_null(row) {
@@ -102,7 +110,7 @@ pub(crate) fn write_value(
     }
     let value = reader.get(row);
     out.sized(false, |out| match format {
-        Format::Text => types::write_text(&value, pg_type, &mut out.0),
+        Format::Text => types::write_text(&value, pg_type, zone, &mut out.0),
         Format::Binary => types::write_binary(&value, pg_type, &mut out.0),
     })
 }
@@ -155,7 +163,7 @@ impl Session {
         let readers = readers(&page, &rows.columns)?;
         while *left > 0 && rows.at < page.num_rows() {
             let start = self.link.out.len();
-            if let Err(error) = sink.write(&readers, rows.at, &mut self.link.out) {
+            if let Err(error) = sink.write(&readers, rows.at, &self.zone, &mut self.link.out) {
                 self.link.out.0.truncate(start);
                 return Err(error.into());
             }

@@ -5,6 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use filbert_data::dates::Zone;
 use filbert_grid::query::{self, QueryEngine, TransactionState};
 use tokio::sync::{oneshot, watch};
 
@@ -29,6 +30,8 @@ pub(crate) struct Session {
     pub(crate) portals: Portals,
     /// How long a statement may run; `None` = as the engine's settings say.
     pub(crate) statement_timeout_ms: Option<u64>,
+    /// The time zone of timestamps.
+    pub(crate) zone: Zone,
     reported: Reported,
     place: Place,
     /// An error in the extended protocol: what comes is not looked at until `Sync`.
@@ -47,7 +50,19 @@ impl Session {
         let portals = Portals::new(config.portals_max, config.kept_bytes_max);
         let reported = Reported::new(&state);
         let statement_timeout_ms = settings::statement_timeout_ms(&state);
-        Session { link, state, statements, portals, statement_timeout_ms, reported, place, is_skipping: false, shared }
+        let zone = settings::zone(&state);
+        Session {
+            zone,
+            link,
+            state,
+            statements,
+            portals,
+            statement_timeout_ms,
+            reported,
+            place,
+            is_skipping: false,
+            shared,
+        }
     }
 
     pub(crate) fn slot(&self) -> &Slot {
@@ -201,6 +216,7 @@ impl Session {
     /// Looks at settings that may have changed, and tells the client which have.
     pub(crate) fn report_settings(&mut self) {
         self.statement_timeout_ms = settings::statement_timeout_ms(&self.state);
+        self.zone = settings::zone(&self.state);
         self.reported.report(&self.state, &mut self.link.out);
     }
 

@@ -1,5 +1,6 @@
 //! The settings of a session that its client is told of, and those that it begins with.
 
+use filbert_data::dates::Zone;
 use filbert_grid::query::{Dialect, Session};
 
 use crate::{
@@ -73,6 +74,9 @@ impl Opening {
         {
             *encoding = known_encoding(encoding)?;
         }
+        for (name, value) in &mut opening.settings {
+            known_dates(name, value)?;
+        }
         if let Some((_, name)) = opening.settings.iter().rev().find(|(name, _)| name.eq_ignore_ascii_case(DIALECT)) {
             opening.dialect = known_dialect(name)?;
         }
@@ -101,6 +105,12 @@ impl Opening {
         let database = ("database".to_owned(), self.database.clone());
         self.settings.iter().cloned().chain([database])
     }
+}
+
+/// The time zone in which timestamps are written, and read where they have none. CrateDB's and Hazelcast's users have UTC.
+pub(crate) fn zone(session: &Session) -> Zone {
+    let name = if session.dialect() == Dialect::Postgres { session.setting("timezone") } else { None };
+    name.and_then(|name| Zone::of_setting(&name)).unwrap_or(Zone::UTC)
 }
 
 /// `statement_timeout` in milliseconds, such as of `5000`, `5s` or `2min`; `None` where it is not set, or 0.
@@ -134,6 +144,30 @@ fn known_encoding(name: &str) -> Outcome<String> {
     match plain.as_str() {
         "utf8" | "unicode" | "sqlascii" => Ok("UTF8".to_owned()),
         _ => refuse(sqlstate::INVALID_PARAMETER, format!("client_encoding {name:?} is not supported, expected UTF8")),
+    }
+}
+
+/// Checks the settings by which dates and times are written.
+fn known_dates(name: &str, value: &mut String) -> Outcome {
+    let is_served = |served: &[&str]| {
+        let mut words = value.split([',', ' ']).filter(|word| !word.is_empty());
+        words.all(|word| served.iter().any(|served| word.eq_ignore_ascii_case(served)))
+    };
+    let known = match name.to_ascii_lowercase().as_str() {
+        "timezone" => Zone::of_setting(value).map(|zone| zone.name().to_owned()),
+        "datestyle" if is_served(&["iso", "mdy", "us", "noneuro", "noneuropean", "default"]) => {
+            Some("ISO, MDY".to_owned())
+        }
+        "intervalstyle" if is_served(&["postgres"]) => Some("postgres".to_owned()),
+        "datestyle" | "intervalstyle" => None,
+        _ => return Ok(()),
+    };
+    match known {
+        Some(known) => {
+            *value = known;
+            Ok(())
+        }
+        None => refuse(sqlstate::INVALID_PARAMETER, format!("invalid value for parameter {name:?}: {value:?}")),
     }
 }
 

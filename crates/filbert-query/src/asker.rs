@@ -32,10 +32,11 @@ pub(crate) fn dialect_of(session: Option<&Arc<Session>>) -> Dialect {
     session.map_or_else(Dialect::default, |session| session.dialect())
 }
 
-/// What tells a plan from others of the same dialect: the text, and the schemas that names without one are looked for in.
+/// What tells a plan from others of the same dialect: the text, the schemas that names without one are looked for in, and the time zone
+/// that timestamps of texts are in.
 pub(crate) fn plan_key<'t>(session: Option<&Arc<Session>>, text: &'t str) -> Cow<'t, str> {
-    match session.and_then(|session| session.setting("search_path")) {
-        Some(schemas) => Cow::Owned(format!("{schemas}\0{text}")),
+    match session.and_then(|session| session.planned_by()) {
+        Some(settings) => Cow::Owned(format!("{settings}{text}")),
         None => Cow::Borrowed(text),
     }
 }

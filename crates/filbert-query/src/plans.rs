@@ -231,8 +231,8 @@ impl Inner {
                 copy => Ok(Plan::Other(ParsedStatement { parsed: Parsed::Copy(Box::new(copy)), parameters })),
             },
             parsed @ (Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_)) => {
-                let state = self.sessions.planning(asker.dialect());
-                let short = ShortDml::of(&self.tables, state, &parsed)?;
+                let state = self.sessions.planning_for(asker);
+                let short = ShortDml::of(&self.tables, &state, &parsed)?;
                 Ok(Plan::Change { statement: ParsedStatement { parsed, parameters }, short })
             }
             parsed => Ok(Plan::Other(ParsedStatement { parsed, parameters })),
@@ -246,8 +246,8 @@ impl Inner {
         asker: &Asker,
         copy: Option<CopyFormat>,
     ) -> Result<Plan, SqlError> {
-        let state = self.sessions.planning(asker.dialect());
-        let mut planned = plan_query(state, &self.tables, asker.dialect(), query).await?;
+        let state = self.sessions.planning_for(asker);
+        let mut planned = plan_query(&state, &self.tables, asker.dialect(), query).await?;
         planned.parameters.resize(parameters, None);
         // A plan whose parameters' types are open cannot be optimized before they are known.
         let optimized = state.optimize(&planned.plan).ok();
@@ -255,7 +255,7 @@ impl Inner {
             // Types are what the rules of conversion make of them.
             planned.columns = columns_after(optimized, &planned.columns);
         }
-        let short = optimized.as_ref().and_then(|plan| ShortQuery::of(state, &planned, plan));
+        let short = optimized.as_ref().and_then(|plan| ShortQuery::of(&state, &planned, plan));
         let optimized = optimized.filter(|_| planned.parameters.is_empty());
         Ok(Plan::Query { planned, optimized, short, copy })
     }

@@ -10,7 +10,8 @@ use std::sync::{Arc, OnceLock};
 use chrono::{DateTime, Utc};
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion::common::{DataFusionError, Result};
-use filbert_grid::query::Session;
+use filbert_data::dates::Zone;
+use filbert_grid::query::{Dialect, Session};
 
 use crate::catalogs::oids;
 use crate::jobs::Jobs;
@@ -66,6 +67,8 @@ impl fmt::Debug for Server {
 pub(crate) struct Surroundings {
     server: Arc<Server>,
     session: Option<Arc<Session>>,
+    /// Whose SQL it is, where that is known without a session.
+    dialect: Option<Dialect>,
     /// When the statement began; none outside of statements.
     began: Option<DateTime<Utc>>,
 }
@@ -73,12 +76,17 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     /// Those of a statement that begins now.
     pub(crate) fn new(server: Arc<Server>, session: Option<Arc<Session>>) -> Surroundings {
-        Surroundings { server, session, began: Some(Utc::now()) }
+        Surroundings { server, session, dialect: None, began: Some(Utc::now()) }
     }
 
     /// Those of what is computed for many statements.
-    pub(crate) fn lasting(server: Arc<Server>) -> Surroundings {
-        Surroundings { server, session: None, began: None }
+    pub(crate) fn lasting(server: Arc<Server>, dialect: Dialect) -> Surroundings {
+        Surroundings { server, session: None, dialect: Some(dialect), began: None }
+    }
+
+    /// Those of a plan that is made for a session, and runs later.
+    pub(crate) fn planning(server: Arc<Server>, session: Option<Arc<Session>>, dialect: Dialect) -> Surroundings {
+        Surroundings { server, session, dialect: Some(dialect), began: None }
     }
 
     /// Those of a plan's session.
@@ -92,6 +100,24 @@ impl Surroundings {
 
     pub(crate) fn session(&self) -> Option<&Arc<Session>> {
         self.session.as_ref()
+    }
+
+    /// Whose SQL it is.
+    pub(crate) fn dialect(&self) -> Option<Dialect> {
+        self.session.as_ref().map(|session| session.dialect()).or(self.dialect)
+    }
+
+    /// The time zone of timestamps.
+    pub(crate) fn zone(&self) -> Zone {
+        let session = self.session.as_ref().filter(|session| session.dialect() == Dialect::Postgres);
+        let zone = session.and_then(|session| session.setting("timezone"));
+        zone.and_then(|zone| Zone::of_setting(&zone)).unwrap_or(Zone::UTC)
+    }
+
+    /// When the transaction began; outside of one, the statement.
+    pub(crate) fn transaction_began(&self) -> DateTime<Utc> {
+        let began = self.session.as_ref().and_then(|session| session.transaction_began_us());
+        began.and_then(DateTime::from_timestamp_micros).unwrap_or_else(|| self.now())
     }
 
     /// When the statement began.

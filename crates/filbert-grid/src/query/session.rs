@@ -1,7 +1,7 @@
 //! What a door knows of who asks: the dialect, the user, and the settings that `SET` changes.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 
@@ -55,6 +55,8 @@ pub struct Session {
     dialect: Dialect,
     user: String,
     transaction: AtomicU8,
+    /// When the transaction began, in microseconds since 1970-01-01.
+    began_us: AtomicI64,
     process: AtomicI32,
     /// By name in lower case.
     settings: Mutex<BTreeMap<String, String>>,
@@ -65,8 +67,8 @@ pub struct Session {
 impl Session {
     /// A session without settings of its own.
     pub fn new(dialect: Dialect, user: impl Into<String>) -> Session {
-        let (transaction, process, settings, defaults) = Default::default();
-        Session { dialect, user: user.into(), transaction, process, settings, defaults }
+        let (transaction, began_us, process, settings, defaults) = Default::default();
+        Session { dialect, user: user.into(), transaction, began_us, process, settings, defaults }
     }
 
     /// The same with settings that it begins with, and to which they are reset.
@@ -102,6 +104,18 @@ impl Session {
         self.settings.lock().get(&name).or_else(|| self.defaults.get(&name)).cloned()
     }
 
+    /// What the plans of statements depend on beside their text: the schemas of names without one, and the time zone; none where both
+    /// are as nobody set them.
+    pub fn planned_by(&self) -> Option<String> {
+        let settings = self.settings.lock();
+        let find = |name: &str| settings.get(name).or_else(|| self.defaults.get(name)).map(String::as_str);
+        let zone = find("timezone").filter(|zone| *zone != "UTC" && self.dialect == Dialect::Postgres);
+        match (find("search_path"), zone) {
+            (None, None) => None,
+            (path, zone) => Some(format!("{}\0{}\0", path.unwrap_or_default(), zone.unwrap_or_default())),
+        }
+    }
+
     /// Sets a setting; `None` = back to what it is by default.
     pub fn set(&self, name: &str, value: Option<String>) {
         let name = name.to_ascii_lowercase();
@@ -132,6 +146,17 @@ impl Session {
             2 => TransactionState::Failed,
             _ => TransactionState::Idle,
         }
+    }
+
+    /// When the transaction began that is open, in microseconds since 1970-01-01, if that was said.
+    pub fn transaction_began_us(&self) -> Option<i64> {
+        let began_us = self.began_us.load(Ordering::Relaxed);
+        (began_us != 0 && self.transaction() != TransactionState::Idle).then_some(began_us)
+    }
+
+    /// Says when the transaction began.
+    pub fn set_transaction_began_us(&self, began_us: i64) {
+        self.began_us.store(began_us, Ordering::Relaxed);
     }
 
     /// Says where it stands.

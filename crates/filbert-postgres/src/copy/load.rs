@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use filbert_data::dates::Zone;
 use filbert_data::{
     Value,
     rows::{Row, RowError, RowReader},
@@ -39,6 +40,8 @@ struct Target {
     lines: Vec<u64>,
     /// Rows that were written.
     written: u64,
+    /// The time zone of timestamps without one.
+    zone: Zone,
 }
 
 impl From<RowError> for Box<PgError> {
@@ -57,6 +60,7 @@ impl Loader {
         writer: Box<dyn RowWriter>,
         format: &CopyFormat,
         row_bytes_max: usize,
+        zone: Zone,
     ) -> Result<Loader, Box<PgError>> {
         let columns = writer.columns().clone();
         let source = match format.kind {
@@ -65,7 +69,7 @@ impl Loader {
         };
         let types = columns.iter().map(|column| PgType::of(&column.field_type)).collect();
         let (values, lines) = (Vec::new(), Vec::new());
-        let target = Target { writer: Some(writer), columns, types, values, lines, written: 0 };
+        let target = Target { writer: Some(writer), columns, types, values, lines, written: 0, zone };
         Ok(Loader { source, target })
     }
 
@@ -111,7 +115,7 @@ impl Target {
         for (at, (field, pg_type)) in row.fields().zip(&self.types).enumerate() {
             let value = match field {
                 None => Ok(Value::Null),
-                Some(field) => types::read_text(field, *pg_type).map(Value::into_owned),
+                Some(field) => types::read_text(field, *pg_type, &self.zone).map(Value::into_owned),
             };
             match value {
                 Ok(value) => self.values.push(value),

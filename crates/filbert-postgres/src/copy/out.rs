@@ -1,6 +1,9 @@
 //! Rows as `CopyData`.
 
-use filbert_data::rows::{RowFormat, end_row, put_field};
+use filbert_data::{
+    dates::Zone,
+    rows::{RowFormat, end_row, put_field},
+};
 use filbert_grid::query::{ColumnMeta, ColumnReader, CopyFormat, CopyKind};
 
 use super::{binary::SIGNATURE, row_format};
@@ -55,6 +58,7 @@ impl CopyWriter {
         &mut self,
         readers: &[ColumnReader<'_>],
         row: usize,
+        zone: &Zone,
         out: &mut Out,
     ) -> Result<(), Box<PgError>> {
         let CopyWriter { format, types, scratch, header_left } = self;
@@ -64,14 +68,14 @@ impl CopyWriter {
                 CopyWriter::begin_binary(header_left, out);
                 out.count(readers.len());
                 let mut columns = columns;
-                columns.try_for_each(|(reader, pg_type)| write_value(reader, row, *pg_type, Format::Binary, out))
+                columns.try_for_each(|(reader, pg_type)| write_value(reader, row, *pg_type, Format::Binary, zone, out))
             }),
             Some(format) => out.message(b'd', |out| {
                 for (at, (reader, pg_type)) in columns.enumerate() {
                     scratch.clear();
                     let is_null = reader.is_null(row);
                     if !is_null {
-                        types::write_text(&reader.get(row), *pg_type, scratch)?;
+                        types::write_text(&reader.get(row), *pg_type, zone, scratch)?;
                     }
                     put_field((!is_null).then_some(scratch.as_slice()), at == 0, format, &mut out.0);
                 }

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use filbert_data::Value;
+use filbert_data::{Value, dates::Zone};
 
 use super::{
     PgType, Text, binary, read_binary as read_item_binary, read_text as read_item, text, write_text as write_item,
@@ -18,7 +18,12 @@ use crate::error::{PgError, sqlstate};
 const DIMENSIONS_MAX: usize = 6;
 
 /// Writes an array as text.
-pub(super) fn write_text(items: &[Value<'_>], item_type: PgType, out: &mut Text<'_>) -> Result<(), Box<PgError>> {
+pub(super) fn write_text(
+    items: &[Value<'_>],
+    item_type: PgType,
+    zone: &Zone,
+    out: &mut Text<'_>,
+) -> Result<(), Box<PgError>> {
     out.push('{');
     for (at, item) in items.iter().enumerate() {
         if at > 0 {
@@ -26,10 +31,10 @@ pub(super) fn write_text(items: &[Value<'_>], item_type: PgType, out: &mut Text<
         }
         match item {
             Value::Null => out.push_str("NULL"),
-            Value::Array(items) => write_text(items, item_type, out)?,
+            Value::Array(items) => write_text(items, item_type, zone, out)?,
             item => {
                 let start = out.len();
-                write_item(item, item_type, out.0)?;
+                write_item(item, item_type, zone, out.0)?;
                 quote(out.0, start);
             }
         }
@@ -57,8 +62,8 @@ fn quote(out: &mut Vec<u8>, start: usize) {
 }
 
 /// Reads an array from its text.
-pub(super) fn read_text<'a>(text: &'a str, pg_type: PgType) -> Result<Value<'a>, Box<PgError>> {
-    let mut reader = Reader { whole: text, rest: text.trim(), pg_type };
+pub(super) fn read_text<'a>(text: &'a str, pg_type: PgType, zone: &Zone) -> Result<Value<'a>, Box<PgError>> {
+    let mut reader = Reader { whole: text, rest: text.trim(), pg_type, zone };
     // Lower bounds, as in `[2:3]={1,2}`, are not kept.
     if reader.rest.starts_with('[') {
         let (_, rest) = reader.rest.split_once('=').ok_or_else(|| reader.broken())?;
@@ -68,13 +73,14 @@ pub(super) fn read_text<'a>(text: &'a str, pg_type: PgType) -> Result<Value<'a>,
     if reader.rest.trim().is_empty() { Ok(value) } else { Err(reader.broken()) }
 }
 
-struct Reader<'a> {
+struct Reader<'a, 'z> {
     whole: &'a str,
     rest: &'a str,
     pg_type: PgType,
+    zone: &'z Zone,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Reader<'a, '_> {
     #[cold]
     fn broken(&self) -> Box<PgError> {
         PgError::new(sqlstate::INVALID_TEXT, format!("malformed array literal: {}", text::shown(self.whole)))
@@ -119,8 +125,8 @@ impl<'a> Reader<'a> {
         if self.take('"') {
             let text = self.quoted()?;
             return match text {
-                Cow::Borrowed(text) => read_item(text, item_type),
-                Cow::Owned(text) => read_item(&text, item_type).map(Value::into_owned),
+                Cow::Borrowed(text) => read_item(text, item_type, self.zone),
+                Cow::Owned(text) => read_item(&text, item_type, self.zone).map(Value::into_owned),
             };
         }
         let end = self.unquoted_end().ok_or_else(|| self.broken())?;
@@ -130,8 +136,8 @@ impl<'a> Reader<'a> {
         match text {
             "" => Err(self.broken()),
             text if text.eq_ignore_ascii_case("null") => Ok(Value::Null),
-            text if text.contains('\\') => read_item(&unescaped(text), item_type).map(Value::into_owned),
-            text => read_item(text, item_type),
+            text if text.contains('\\') => read_item(&unescaped(text), item_type, self.zone).map(Value::into_owned),
+            text => read_item(text, item_type, self.zone),
         }
     }
 
@@ -343,12 +349,12 @@ mod tests {
             (r#"{"2024-02-29 00:00:00"}"#, Base::Timestamp, r#"{"2024-02-29 00:00:00"}"#),
             (r#"{"\\x00ff"}"#, Base::Bytea, r#"{"\\x00ff"}"#),
         ] {
-            let value = read_text(text, array(base)).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+            let value = read_text(text, array(base), &Zone::UTC).unwrap_or_else(|error| panic!("{text}: {error:?}"));
             let Value::Array(items) = value else { panic!("{text}") };
-            assert_eq!(Text::written(|out| write_text(&items, array(base).item(), out).unwrap()), written);
+            assert_eq!(Text::written(|out| write_text(&items, array(base).item(), &Zone::UTC, out).unwrap()), written);
         }
         for text in ["", "{", "{1", "{1,}", "1", "{1}2", "{{1}", "{\"a", "[1:2]{1}", "{{{{{{{1}}}}}}}"] {
-            assert!(read_text(text, array(Base::Text)).is_err(), "{text}");
+            assert!(read_text(text, array(Base::Text), &Zone::UTC).is_err(), "{text}");
         }
     }
 

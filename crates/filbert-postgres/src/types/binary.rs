@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use filbert_data::dates::Zone;
 use filbert_data::{FieldType, Value};
 use uuid::Uuid;
 
@@ -131,7 +132,7 @@ pub(crate) fn write_binary(value: &Value<'_>, pg_type: PgType, out: &mut Vec<u8>
         (Base::Text | Base::Json, Value::Text(value) | Value::Json(value)) => out.extend_from_slice(value.as_bytes()),
         // A value of another type than its column: as text where the column is of text, else converted.
         (Base::Text | Base::Varchar | Base::Bpchar | Base::Name | Base::Char | Base::Unknown | Base::Json, other) => {
-            super::write_text(other, pg_type, out)?
+            super::write_text(other, pg_type, &Zone::UTC, out)?
         }
         (_, other) => return write_converted(other, pg_type, out),
     }
@@ -198,13 +199,13 @@ mod tests {
     fn values_have_the_bytes_of_postgresql() {
         for (name, text, expected) in KNOWN {
             let pg_type = type_by_name(name).unwrap();
-            let value = read_text(text, pg_type).unwrap_or_else(|error| panic!("{name} {text}: {error:?}"));
+            let value = read_text(text, pg_type, &Zone::UTC).unwrap_or_else(|error| panic!("{name} {text}: {error:?}"));
             let mut binary = Vec::new();
             write_binary(&value, pg_type, &mut binary).unwrap();
             assert_eq!(hex(&binary), expected, "{name} {text}");
             let again = read_binary(&binary, pg_type).unwrap();
             let mut written = Vec::new();
-            write_text(&again, pg_type, &mut written).unwrap();
+            write_text(&again, pg_type, &Zone::UTC, &mut written).unwrap();
             assert_eq!(String::from_utf8(written).unwrap(), text, "{name}");
         }
     }
@@ -227,7 +228,7 @@ mod tests {
         ] {
             let pg_type = type_by_name(name).unwrap();
             let mut written = Vec::new();
-            write_text(&read_text(text, pg_type).unwrap(), pg_type, &mut written).unwrap();
+            write_text(&read_text(text, pg_type, &Zone::UTC).unwrap(), pg_type, &Zone::UTC, &mut written).unwrap();
             assert_eq!(String::from_utf8(written).unwrap(), expected, "{name} {text}");
         }
     }
@@ -246,7 +247,7 @@ mod tests {
             ("uuid", "x", "22P02"),
             ("json", "{", "22P02"),
         ] {
-            let error = read_text(text, type_by_name(name).unwrap()).unwrap_err();
+            let error = read_text(text, type_by_name(name).unwrap(), &Zone::UTC).unwrap_err();
             assert_eq!(error.sqlstate, sqlstate, "{name} {text}");
         }
         for (name, bytes) in

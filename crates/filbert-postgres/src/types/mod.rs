@@ -14,7 +14,7 @@
 //! | `x[]` | `x[]` | arrays of arrays have to be rectangular |
 //! | `BIGINT`, `VARCHAR`, `BIGINT[]` of the system's relations | `oid`, `xid`, `name`, `"char"`, `int2vector`, `oidvector` | as they are declared |
 //!
-//! Moments are written in UTC, with the offset `+00`, whatever the session's time zone.
+//! Timestamps with a time zone are written in that of the session.
 
 mod arrays;
 mod binary;

@@ -2,10 +2,11 @@
 
 use std::{borrow::Cow, fmt::Write};
 
-use filbert_data::{Interval, Value};
+use filbert_data::dates::{DateError, Zone};
+use filbert_data::{Value, dates};
 use uuid::Uuid;
 
-use super::{Base, PgType, Text, arrays, decimals, intervals, moments, numbers, vectors};
+use super::{Base, PgType, Text, arrays, decimals, moments, numbers, vectors};
 use crate::error::{PgError, sqlstate};
 
 /// Characters of a value that an error shows.
@@ -32,9 +33,9 @@ pub(super) fn invalid(text: &str, pg_type: PgType) -> Box<PgError> {
 ///
 /// # Errors
 /// It is none of the type.
-pub(crate) fn read_text<'a>(text: &'a str, pg_type: PgType) -> Result<Value<'a>, Box<PgError>> {
+pub(crate) fn read_text<'a>(text: &'a str, pg_type: PgType, zone: &Zone) -> Result<Value<'a>, Box<PgError>> {
     if pg_type.is_array {
-        return arrays::read_text(text, pg_type);
+        return arrays::read_text(text, pg_type, zone);
     }
     let none = || invalid(text, pg_type);
     let trimmed = text.trim();
@@ -50,13 +51,27 @@ pub(crate) fn read_text<'a>(text: &'a str, pg_type: PgType) -> Result<Value<'a>,
         Base::Numeric => Value::Decimal(trimmed.parse().map_err(|_| none())?),
         Base::Text | Base::Varchar | Base::Bpchar | Base::Name | Base::Char | Base::Unknown => Value::text(text),
         Base::Bytea => Value::Bytes(bytes(text).ok_or_else(none)?),
-        Base::Date => Value::Date(moments::read_date(trimmed).ok_or_else(none)?),
-        Base::Time => Value::Time(moments::read_time(trimmed).ok_or_else(none)?),
-        Base::Timestamp => Value::Timestamp(moments::read_timestamp(trimmed).ok_or_else(none)?),
-        Base::Timestamptz => Value::TimestampTz(moments::read_timestamptz(trimmed).ok_or_else(none)?),
-        Base::Interval => Value::Interval(trimmed.parse::<Interval>().map_err(|_| none())?),
+        Base::Date | Base::Time | Base::Timestamp | Base::Timestamptz | Base::Interval => {
+            let read =
+                moment(text, pg_type.base, zone).map_err(|error| PgError::new(error.sqlstate(), error.to_string()))?;
+            read.ok_or_else(none)?
+        }
         Base::Uuid => Value::Uuid(Uuid::try_parse(trimmed).map_err(|_| none())?),
         Base::Json | Base::Jsonb => Value::Json(Cow::Borrowed(json(text, pg_type)?)),
+    })
+}
+
+/// A date, a time, a timestamp or an interval.
+fn moment(text: &str, base: Base, zone: &Zone) -> Result<Option<Value<'static>>, DateError> {
+    Ok(match base {
+        Base::Date => moments::of_days(dates::read_date(text)?).map(Value::Date),
+        Base::Time => moments::time_of(dates::read_time(text)?).map(Value::Time),
+        Base::Timestamp => moments::of_micros(dates::read_timestamp(text)?).map(Value::Timestamp),
+        Base::Timestamptz => {
+            let read = moments::of_micros(dates::read_timestamptz(text, zone)?);
+            read.map(|moment| Value::TimestampTz(moments::in_utc(moment)))
+        }
+        _ => Some(Value::Interval(dates::read_interval(text)?)),
     })
 }
 
@@ -126,7 +141,12 @@ fn bytes(text: &str) -> Option<Cow<'_, [u8]>> {
 ///
 /// # Errors
 /// PostgreSQL has no such value.
-pub(crate) fn write_text(value: &Value<'_>, pg_type: PgType, out: &mut Vec<u8>) -> Result<(), Box<PgError>> {
+pub(crate) fn write_text(
+    value: &Value<'_>,
+    pg_type: PgType,
+    zone: &Zone,
+    out: &mut Vec<u8>,
+) -> Result<(), Box<PgError>> {
     let mut text = Text(out);
     let mut display = |value: &dyn std::fmt::Display| {
         // Writing to a text does not fail.
@@ -143,19 +163,19 @@ pub(crate) fn write_text(value: &Value<'_>, pg_type: PgType, out: &mut Vec<u8>) 
         Value::Float64(value) => numbers::float8(*value, &mut text),
         Value::Decimal(value) => decimals::write_text(value, &mut text)?,
         Value::Text(value) | Value::Json(value) => text.push_str(value),
-        Value::Date(value) => moments::write_date(*value, &mut text),
-        Value::Time(value) => moments::write_time(*value, &mut text),
-        Value::Timestamp(value) => moments::write_timestamp(*value, "", &mut text),
-        Value::TimestampTz(value) => moments::write_timestamp(value.naive_utc(), "+00", &mut text),
+        Value::Date(value) => dates::write_date(moments::days_of(*value), &mut text),
+        Value::Time(value) => dates::write_time(moments::microseconds_of_day(*value), &mut text),
+        Value::Timestamp(value) => dates::write_timestamp(value.and_utc().timestamp_micros(), &mut text),
+        Value::TimestampTz(value) => dates::write_timestamptz(value.timestamp_micros(), zone, &mut text),
         Value::Uuid(value) => display(value),
-        Value::Interval(value) => intervals::write_text(value, &mut text),
+        Value::Interval(value) => dates::write_interval(value, &mut text),
         Value::Bytes(bytes) | Value::Object(bytes) => {
             text.push_str("\\x");
             let digit = |half: u8| if half < 10 { b'0' + half } else { b'a' - 10 + half };
             text.0.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
         }
         Value::Array(items) if vectors::item_of(pg_type).is_some() => vectors::write_text(items, &mut text),
-        Value::Array(items) => arrays::write_text(items, pg_type.item(), &mut text)?,
+        Value::Array(items) => arrays::write_text(items, pg_type.item(), zone, &mut text)?,
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use filbert_data::Value;
+use filbert_data::{Value, dates::Zone};
 
 use super::{Base, PgType, Text, arrays, read_text as read_item};
 use crate::error::PgError;
@@ -32,7 +32,7 @@ pub(super) fn write_text(items: &[Value<'_>], out: &mut Text<'_>) {
 /// Reads numbers with spaces between them.
 pub(super) fn read_text(text: &str, pg_type: PgType) -> Result<Value<'static>, Box<PgError>> {
     let item = item_of(pg_type).unwrap_or(PgType::TEXT);
-    let items = text.split_ascii_whitespace().map(|word| read_item(word, item).map(Value::into_owned));
+    let items = text.split_ascii_whitespace().map(|word| read_item(word, item, &Zone::UTC).map(Value::into_owned));
     Ok(Value::Array(items.collect::<Result<_, _>>()?))
 }
 

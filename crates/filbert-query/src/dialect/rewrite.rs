@@ -130,6 +130,9 @@ impl VisitorMut for Rewriter {
                 let Some(field_type) = sql_type(data_type) else {
                     return refuse(format!("there is no type {data_type} to cast to"));
                 };
+                if field_type == FieldType::Interval && self.of == Dialect::Hazelcast {
+                    return refuse("nothing can be cast to INTERVAL");
+                }
                 if let Some(planned) = planner_type(&field_type) {
                     *data_type = planned;
                     if *kind == CastKind::DoubleColon {

@@ -29,6 +29,7 @@ pub(crate) fn sql_type(data_type: &DataType) -> Option<FieldType> {
         DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => FieldType::Time,
         DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => FieldType::TimestampTz,
         DataType::Timestamp(_, _) => FieldType::Timestamp,
+        DataType::Interval { .. } => FieldType::Interval,
         DataType::Uuid => FieldType::Uuid,
         DataType::JSON | DataType::JSONB => FieldType::Json,
         DataType::Array(ArrayElemTypeDef::SquareBracket(item, _) | ArrayElemTypeDef::AngleBracket(item)) => {
@@ -86,8 +87,9 @@ pub(super) fn planner_type(field_type: &FieldType) -> Option<DataType> {
         FieldType::Date => DataType::Date,
         FieldType::Time => DataType::Time(None, TimezoneInfo::None),
         FieldType::Timestamp => DataType::Timestamp(Some(6), TimezoneInfo::None),
+        FieldType::Interval => DataType::Interval { fields: None, precision: None },
         FieldType::TimestampTz => DataType::Timestamp(Some(6), TimezoneInfo::WithTimeZone),
-        FieldType::Uuid | FieldType::Json | FieldType::Object | FieldType::Binary | FieldType::Interval => return None,
+        FieldType::Uuid | FieldType::Json | FieldType::Object | FieldType::Binary => return None,
         FieldType::Array(item) => DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(planner_type(item)?), None)),
     })
 }

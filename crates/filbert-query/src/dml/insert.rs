@@ -22,8 +22,8 @@ impl Dml<'_> {
     pub(crate) async fn insert(&self, insert: &Insert, parameters: &[Value<'_>]) -> Result<Changed, SqlError> {
         let mapped = self.mapped(&insert.table)?;
         let mapping = mapped.mapping.clone();
-        let state = self.sessions.planning(self.dialect);
-        let inserter = Inserter::new(self.tables, state, insert, mapped)?;
+        let state = self.sessions.planning_within(self.dialect, &self.occasion);
+        let inserter = Inserter::new(self.tables, &state, insert, mapped)?;
         let returning =
             self.returning(&mapping, insert.alias.as_deref(), &insert.table, insert.returning.as_deref())?;
         let mut adding = Adding::new(&inserter, self.pending(inserter.table()), returning.is_some());

@@ -92,8 +92,8 @@ impl Dml<'_> {
     }
 
     fn rows(&self, mapping: &Arc<Mapping>) -> Result<RowMaker, SqlError> {
-        let state = self.sessions.planning(self.dialect);
-        RowMaker::new(mapping, self.grid.schemas(), state, self.tables.catalog().row_ids())
+        let state = self.sessions.planning_within(self.dialect, &self.occasion);
+        RowMaker::new(mapping, self.grid.schemas(), &state, self.tables.catalog().row_ids())
     }
 
     /// How the statement waits for keys of a table that others hold.
@@ -122,7 +122,8 @@ impl Dml<'_> {
         items: Option<&[SelectItem]>,
     ) -> Result<Option<Returning>, SqlError> {
         let name = alias.unwrap_or_else(|| schema_of(table).1);
-        items.map(|items| Returning::of(self.sessions.planning(self.dialect), mapping, name, items)).transpose()
+        let state = self.sessions.planning_within(self.dialect, &self.occasion);
+        items.map(|items| Returning::of(&state, mapping, name, items)).transpose()
     }
 }
 

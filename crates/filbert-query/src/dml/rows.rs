@@ -9,6 +9,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArguments};
+use filbert_data::dates::Zone;
 use filbert_data::{Blob, DataError, FieldReader, FieldType, Formats, Value};
 use filbert_grid::Schemas;
 use filbert_grid::query::SqlError;
@@ -20,7 +21,7 @@ use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::{constant, is_default};
 use crate::dml::writer::EntryWriter;
 use crate::error::data_error;
-use crate::functions::value_of_field;
+use crate::functions::{moment_of_column, takes_zone, value_of_field, zone_of_changes};
 use crate::surroundings::Occasion;
 
 /// Makes entries of rows.
@@ -33,6 +34,8 @@ pub(crate) struct RowMaker {
     checks: Vec<(String, RowExpression)>,
     row_ids: Arc<RowIds>,
     schemas: Arc<Schemas>,
+    /// In which time zone timestamps without one are, where dates are read as PostgreSQL reads them.
+    zone: Option<Zone>,
 }
 
 /// What a column of a table asks of its values.
@@ -107,6 +110,7 @@ impl RowMaker {
             checks,
             row_ids: row_ids.clone(),
             schemas: schemas.clone(),
+            zone: zone_of_changes(state.config_options()),
         })
     }
 
@@ -153,6 +157,10 @@ impl RowMaker {
     /// Takes a value as its column has it.
     #[inline]
     pub(crate) fn convert<'v>(&self, column: usize, value: Value<'v>) -> Result<Value<'v>, SqlError> {
+        let value = match (&self.zone, self.mapping.columns.get(column)) {
+            (Some(zone), Some(to)) if takes_zone(&value) => moment_of_column(value, &to.field_type, zone)?,
+            _ => value,
+        };
         let Some(rule) = self.rules.get(column) else { return self.writer.convert(column, value) };
         let value = match &rule.array {
             None => self.writer.convert(column, value)?,

@@ -6,6 +6,7 @@
 //! | `text` | `POSITION`, patterns of `LIKE`, `CONCAT_WS`, `INITCAP`, .. |
 //! | `math` | everything on numbers |
 //! | `time` | `EXTRACT`, `TO_TIMESTAMP_TZ`, `TO_EPOCH_MILLIS`, `TO_CHAR` |
+//! | `postgres` | what PostgreSQL computes otherwise: dates, times, intervals |
 //! | `series` | `generate_series`, `generate_stream` |
 //! | `checked` | `+ - *` that fail instead of wrapping around, and division |
 //! | `fields` | members of objects: `object['member']` |
@@ -37,6 +38,7 @@ use filbert_grid::query::Dialect;
 pub(crate) use fields::{Fields, resolve as resolve_fields, value_of_field};
 pub(crate) use json::{Kind, Node, push_json_text};
 pub(crate) use postgres::{Document, Values, ValuesRule, escaped_pattern, lower};
+pub(crate) use postgres::dates::{moment_of_column, takes_zone, zone_of_changes};
 pub(crate) use server::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY, array_parameters};
 
 /// Makes a session know the functions, and the rules by which operators and aggregates become ours.
@@ -67,9 +69,14 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
     let mut state = state.write();
     // The functions are DataFusion's too, but this kind of registration has an error that cannot be.
     let _ = state.register_expr_planner(Arc::new(checked::Planner { dialect }));
+    if dialect != Dialect::Hazelcast {
+        let _ = state.register_expr_planner(Arc::new(postgres::dates::Planner { dialect }));
+    }
     state.add_analyzer_rule(Arc::new(checked::Checked));
     if dialect != Dialect::Hazelcast {
         state.add_analyzer_rule(Arc::new(ValuesRule));
+        state.add_analyzer_rule(Arc::new(postgres::dates::Dates { dialect }));
+        state.add_analyzer_rule(Arc::new(postgres::dates::Intervals));
     }
     // What `TIMESTAMP WITH TIME ZONE` is kept in.
     state.config_mut().options_mut().execution.time_zone = Some("UTC".into());

@@ -185,7 +185,7 @@ fn to_epoch_millis(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     })
 }
 
-fn to_char(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+pub(super) fn to_char(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let formats = Texts::of(args, 1)?;
     collect_texts(args, |row| {
         let value = value(args, 0, row)?;

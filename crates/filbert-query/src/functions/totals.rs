@@ -91,6 +91,10 @@ impl Total {
     /// The inner aggregate's type of argument and of result, and our result's, for an argument.
     fn types(&self, argument: &DataType) -> Result<(DataType, DataType, DataType)> {
         let types = std::slice::from_ref(argument);
+        // Intervals get an aggregate of their own, once all types are known.
+        if let DataType::Interval(_) = argument {
+            return Ok((argument.clone(), argument.clone(), argument.clone()));
+        }
         let inner = (self.widen)(argument).ok_or_else(|| wrong_arguments(self.name, types))?;
         let inner_result = self.inner.return_type(std::slice::from_ref(&inner))?;
         let result = match argument {

@@ -1,5 +1,6 @@
 //! DataFusion's session: its settings, functions and catalog, once for the engine; memory, once for each query.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
@@ -7,6 +8,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::{SessionConfig, SessionContext};
+use filbert_data::dates::Zone;
 use filbert_grid::GridError;
 use filbert_grid::query::{Dialect, Session};
 
@@ -66,6 +68,27 @@ impl Sessions {
             Dialect::Crate => crate_,
             Dialect::Postgres => postgres,
         }
+    }
+
+    /// The session that statements of somebody are planned in: their time zone decides what texts of timestamps mean.
+    pub(crate) fn planning_for(&self, asker: &Asker) -> Cow<'_, SessionState> {
+        self.planning_of(asker.dialect(), asker.session())
+    }
+
+    /// The same for a part of a run.
+    pub(crate) fn planning_within(&self, dialect: Dialect, occasion: &Occasion) -> Cow<'_, SessionState> {
+        self.planning_of(dialect, occasion.surroundings().session())
+    }
+
+    fn planning_of(&self, dialect: Dialect, session: Option<&Arc<Session>>) -> Cow<'_, SessionState> {
+        let planning = self.planning(dialect);
+        let surroundings = Surroundings::planning(self.server.clone(), session.cloned(), dialect);
+        if surroundings.zone() == Zone::UTC {
+            return Cow::Borrowed(planning);
+        }
+        let mut config = planning.config().clone();
+        config.options_mut().extensions.insert(surroundings);
+        Cow::Owned(SessionStateBuilder::new_from_existing(planning.clone()).with_config(config).build())
     }
 
     /// A session whose plans have memory of their own, for somebody whom functions and catalogs see.
@@ -146,7 +169,7 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     // What sorting keeps back for merging what it has on disk must fit into a query's memory.
     let reserved = options.execution.sort_spill_reservation_bytes.min(config.query_memory_bytes_max / 8);
     options.execution.sort_spill_reservation_bytes = reserved;
-    options.extensions.insert(Surroundings::lasting(server.clone()));
+    options.extensions.insert(Surroundings::lasting(server.clone(), dialect));
     // What members of objects are read as has to be known before types are coerced; a view may name them in any dialect.
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(functions::Fields)];
     rules.extend(Analyzer::new().rules);

@@ -84,9 +84,16 @@ pub(crate) fn run(
         SessionCommand::ShowAll => return shown_all(command, session, dialect),
         // Planned as the query that it is.
         SessionCommand::Ask(_) => {}
-        SessionCommand::Begin { .. } => session.set_transaction(TransactionState::Open),
+        SessionCommand::Begin { .. } => {
+            // A second BEGIN begins nothing.
+            if !in_transaction {
+                session.set_transaction_began_us(chrono::Utc::now().timestamp_micros());
+            }
+            session.set_transaction(TransactionState::Open);
+        }
         SessionCommand::Commit { chain } | SessionCommand::Rollback { chain } => {
             let next = if *chain && in_transaction { TransactionState::Open } else { TransactionState::Idle };
+            session.set_transaction_began_us(chrono::Utc::now().timestamp_micros());
             session.set_transaction(next);
         }
         SessionCommand::Savepoint | SessionCommand::Release | SessionCommand::RollbackTo => {

@@ -82,13 +82,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("idle_in_transaction_session_timeout", "0", Kind::Time, CONNECTION, "Accepted."),
     setting("in_hot_standby", "off", Kind::Fixed, PRESET, "Whether this is a standby."),
     setting("integer_datetimes", "on", Kind::Fixed, PRESET, "Moments are whole numbers of microseconds."),
-    setting(
-        "intervalstyle",
-        "postgres",
-        Kind::OneOf(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
-        CONNECTION,
-        "How intervals are written.",
-    ),
+    setting("intervalstyle", "postgres", Kind::OneOf(&["postgres"]), CONNECTION, "How intervals are written."),
     setting("is_superuser", "on", Kind::Fixed, PRESET, "Whether the user may do everything."),
     setting("jit", "off", Kind::Bool, QUERY, "Accepted."),
     setting("lc_collate", "C", Kind::Fixed, PRESET, "Texts are ordered by their code points."),
@@ -113,7 +107,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("statement_timeout", "0", Kind::Time, CONNECTION, "How long a statement may run; 0 = as long as it takes."),
     setting("synchronize_seqscans", "on", Kind::Bool, CONNECTION, "Accepted."),
     setting("synchronous_commit", "on", Kind::Text, CONNECTION, "Accepted."),
-    setting("timezone", "UTC", Kind::Text, CONNECTION, "The time zone of moments; they are shown in UTC."),
+    setting("timezone", "UTC", Kind::Text, CONNECTION, "The time zone of timestamps with one."),
     setting("transaction_isolation", "read committed", ISOLATION, CONNECTION, "Accepted."),
     setting("transaction_read_only", "off", Kind::Bool, CONNECTION, "Accepted."),
     setting("transaction_timeout", "0", Kind::Time, CONNECTION, "Accepted."),
@@ -212,8 +206,23 @@ pub(crate) fn check(name: &str, value: &str, dialect: Dialect) -> Result<String,
                 _ => Err(refused("UTF8".into())),
             }
         }
+        Kind::Text if setting.name == "timezone" && dialect == Dialect::Postgres => {
+            let zone = filbert_data::dates::Zone::of_setting(value);
+            zone.map(|zone| zone.name().to_owned()).ok_or_else(|| refused("the name of a time zone".into()))
+        }
+        Kind::Text if setting.name == "datestyle" => date_style(value).ok_or_else(|| {
+            let text = format!("DateStyle {value:?} is not served, only \"ISO, MDY\"");
+            SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("0A000")
+        }),
         Kind::Text => Ok(value.to_owned()),
     }
+}
+
+/// How dates are written, and in which order their parts are read: there is one way.
+fn date_style(value: &str) -> Option<String> {
+    let served = ["iso", "mdy", "us", "noneuro", "noneuropean", "default"];
+    let mut words = value.split([',', ' ']).filter(|word| !word.is_empty());
+    words.all(|word| served.contains(&word.to_ascii_lowercase().as_str())).then(|| "ISO, MDY".to_owned())
 }
 
 /// The error for a setting that is not there.

@@ -8,12 +8,14 @@
 //! | `ARRAY(SELECT x ..)` | `(SELECT array_agg(x) ..)` |
 //! | `x = ANY($1)`, `x = ANY('{1,2}')` | `x = ANY(array_like($1, x))` |
 //! | `(row).field`, `_pg_expandarray(x)` | `get_field(row, 'field')`, `unnest(_pg_expandarray(x))` |
+//! | `x AT TIME ZONE z`, `EXTRACT(f FROM x)` | `timezone(z, x)`, `extract('f', x)` |
 //! | `FROM f(..) AS a(b)` | a table function, rows of an array, or one row of `f`'s value |
 //! | `(a, b) = (c, d)` | `a = c AND b = d`, and the like (`rows`) |
 //! | `x <> ALL (array)` | `compare_all('<>', x, array)` |
 //! | columns without a name | the names that PostgreSQL and CrateDB give them |
 //! | patterns, casts, functions of values | see `values` |
 
+mod dates;
 mod factors;
 mod kinds;
 mod members;
@@ -94,13 +96,17 @@ impl VisitorMut for Rewriter {
         match expression {
             Expr::Function(function) => {
                 unqualify(&mut function.name);
-                members::in_call(function);
-                if let Some(query) = subqueries::array_query(function) {
-                    return subqueries::aggregated(expression, *query);
-                }
-                // A function of rows that are composite, wherever in a SELECT list it stands.
-                if function.name.to_string() == "_pg_expandarray" {
-                    *expression = call("unnest", vec![taken(expression)], Vec::new(), None);
+                if function.name.to_string().eq_ignore_ascii_case("make_interval") {
+                    dates::rewrite(expression)?;
+                } else {
+                    members::in_call(function);
+                    if let Some(query) = subqueries::array_query(function) {
+                        return subqueries::aggregated(expression, *query);
+                    }
+                    // A function of rows that are composite, wherever in a SELECT list it stands.
+                    if function.name.to_string() == "_pg_expandarray" {
+                        *expression = call("unnest", vec![taken(expression)], Vec::new(), None);
+                    }
                 }
             }
             Expr::Identifier(name) if name.quote_style.is_none() && WITHOUT_BRACKETS.contains(&name.value.as_str()) => {
@@ -111,7 +117,12 @@ impl VisitorMut for Rewriter {
                     return ControlFlow::Break(error);
                 }
                 members::in_cast(expression);
+                dates::rewrite(expression)?;
             }
+            Expr::TypedString(_) | Expr::Interval(_) | Expr::Extract { .. } | Expr::AtTimeZone { .. } => {
+                dates::rewrite(expression)?;
+            }
+            Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => dates::rewrite(expression)?,
             Expr::Exists { subquery, negated } if subqueries::is_always_empty(subquery) => {
                 *expression = Expr::value(Value::Boolean(*negated));
             }
@@ -160,11 +171,7 @@ impl VisitorMut for Rewriter {
             | Expr::IsNull(_)
             | Expr::IsNotNull(_)
             | Expr::IsDistinctFrom(..)
-            | Expr::IsNotDistinctFrom(..) => return rows::rewrite(expression),
-            Expr::AtTimeZone { timestamp, time_zone } => {
-                let arguments = vec![taken(timestamp), taken(time_zone)];
-                *expression = call("at_time_zone", arguments, Vec::new(), None);
-            }
+            | Expr::IsNotDistinctFrom(..) => rows::rewrite(expression)?,
             Expr::Value(ValueWithSpan { value, .. }) => plain_text(value),
             _ => {}
         }

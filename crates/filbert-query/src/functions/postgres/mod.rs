@@ -6,12 +6,14 @@
 //! | `expressions`, `matcher` | regular expressions translated, and how they are matched |
 //! | `json`, `document` | `jsonb` and `json` |
 //! | `texts`, `letters` | functions of texts and bytes; upper and lower case |
+//! | `dates` | dates, times, time zones, intervals, their text forms and templates |
 //! | `arrays` | functions and operators of arrays |
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
 //! | `operators` | operators whose meaning depends on the types of their operands |
 
 mod arrays;
 mod casts;
+pub(crate) mod dates;
 mod document;
 mod expressions;
 mod json;
@@ -37,7 +39,7 @@ pub(crate) use patterns::escaped_pattern;
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let groups = [json::FUNCTIONS, texts::FUNCTIONS, arrays::FUNCTIONS, casts::FUNCTIONS, patterns::FUNCTIONS];
     let native = groups.into_iter().flatten().map(native::udf);
-    native.chain(patterns::functions()).chain(letters::functions()).collect()
+    native.chain(patterns::functions()).chain(letters::functions()).chain(dates::functions()).collect()
 }
 
 /// An error in a value, with its SQLSTATE.

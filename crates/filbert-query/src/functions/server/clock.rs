@@ -1,22 +1,50 @@
-//! What time it is: the moment when the statement began, the same for all of its rows.
+//! What time it is: when the statement or its transaction began, the same for all of its rows.
 
+use chrono::{DateTime, NaiveDateTime, Utc};
+use filbert_data::dates::SECOND_US;
 use filbert_data::{FieldType, Value};
 
 use super::native::{Call, Native, Take, moment, now};
 
 pub(super) const FUNCTIONS: &[Native] = &[
-    now("now", &[], moment, |call| Ok(Value::TimestampTz(began(call).fixed_offset()))),
-    now("current_timestamp", &[Take::Int], moment, |call| Ok(Value::TimestampTz(began(call).fixed_offset()))).least(0),
-    now("statement_timestamp", &[], moment, |call| Ok(Value::TimestampTz(began(call).fixed_offset()))),
-    now("transaction_timestamp", &[], moment, |call| Ok(Value::TimestampTz(began(call).fixed_offset()))),
-    now("clock_timestamp", &[], moment, |_| Ok(Value::TimestampTz(chrono::Utc::now().fixed_offset()))),
-    now("localtimestamp", &[Take::Int], |_| FieldType::Timestamp, |call| Ok(Value::Timestamp(began(call).naive_utc())))
-        .least(0),
-    now("current_date", &[], |_| FieldType::Date, |call| Ok(Value::Date(began(call).date_naive()))),
-    now("current_time", &[Take::Int], |_| FieldType::Time, |call| Ok(Value::Time(began(call).time()))).least(0),
-    now("localtime", &[Take::Int], |_| FieldType::Time, |call| Ok(Value::Time(began(call).time()))).least(0),
+    now("now", &[], moment, |call| Ok(Value::TimestampTz(transaction(call).fixed_offset()))),
+    now("current_timestamp", &[Take::Int], moment, |call| {
+        Ok(Value::TimestampTz(rounded(transaction(call), call).fixed_offset()))
+    })
+    .least(0),
+    now("statement_timestamp", &[], moment, |call| Ok(Value::TimestampTz(statement(call).fixed_offset()))),
+    now("transaction_timestamp", &[], moment, |call| Ok(Value::TimestampTz(transaction(call).fixed_offset()))),
+    now("clock_timestamp", &[], moment, |_| Ok(Value::TimestampTz(Utc::now().fixed_offset()))),
+    now("localtimestamp", &[Take::Int], |_| FieldType::Timestamp, |call| Ok(Value::Timestamp(local(call)))).least(0),
+    now("current_date", &[], |_| FieldType::Date, |call| Ok(Value::Date(local(call).date()))),
+    now("current_time", &[Take::Int], |_| FieldType::Time, |call| Ok(Value::Time(local(call).time()))).least(0),
+    now("localtime", &[Take::Int], |_| FieldType::Time, |call| Ok(Value::Time(local(call).time()))).least(0),
 ];
 
-fn began(call: &Call<'_>) -> chrono::DateTime<chrono::Utc> {
-    call.surroundings().map_or_else(chrono::Utc::now, |surroundings| surroundings.now())
+/// When the statement began.
+fn statement(call: &Call<'_>) -> DateTime<Utc> {
+    call.surroundings().map_or_else(Utc::now, |surroundings| surroundings.now())
+}
+
+/// When the transaction began, which is when its first statement did.
+fn transaction(call: &Call<'_>) -> DateTime<Utc> {
+    call.surroundings().map_or_else(Utc::now, |surroundings| surroundings.transaction_began())
+}
+
+/// The same in the session's time zone.
+fn local(call: &Call<'_>) -> NaiveDateTime {
+    let began = rounded(transaction(call), call);
+    let Some(surroundings) = call.surroundings() else { return began.naive_utc() };
+    let local = i64::try_from(surroundings.zone().to_local(began.timestamp_micros())).ok();
+    local.and_then(DateTime::from_timestamp_micros).map_or_else(|| began.naive_utc(), |local| local.naive_utc())
+}
+
+/// The moment with as many digits behind its seconds as the argument says.
+fn rounded(moment: DateTime<Utc>, call: &Call<'_>) -> DateTime<Utc> {
+    let Some(digits) = call.int(0).and_then(|digits| u32::try_from(digits).ok()).filter(|digits| *digits < 6) else {
+        return moment;
+    };
+    let unit = SECOND_US / 10_i64.pow(digits);
+    let micros = moment.timestamp_micros();
+    DateTime::from_timestamp_micros((micros + unit / 2).div_euclid(unit) * unit).unwrap_or(moment)
 }

@@ -1,0 +1,346 @@
+//! Time zones: those of the tz database by name, fixed offsets as POSIX writes them, and abbreviations of fixed offsets.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+use chrono::{DateTime, LocalResult, NaiveDateTime, Offset, TimeZone};
+use chrono_tz::{OffsetName, TZ_VARIANTS, Tz};
+
+use super::calendar::{Civil, DAY_US, SECOND_US, civil_of_days, days_of_civil, split_micros, weekday};
+
+/// From this year on the tz database has no transitions; the rules of its last years go on.
+const YEARS_KNOWN_END: i64 = 2095;
+/// The calendar of any year is that of one of these: 28 years in a row have all combinations of weekday and leap day.
+const YEARS_TAKEN: std::ops::Range<i64> = 2067..2095;
+/// The largest offset, exclusive, in seconds.
+const OFFSET_SECONDS_MAX: i64 = 16 * 3600;
+
+/// A time zone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Zone {
+    /// One of the tz database.
+    Named(Tz),
+    /// Always the same distance from UTC.
+    Fixed {
+        /// Seconds east of Greenwich.
+        seconds: i32,
+        /// The name as it is shown, such as `<+03>-03`.
+        name: Cow<'static, str>,
+    },
+}
+
+impl Zone {
+    /// Greenwich's time all year.
+    pub const UTC: Zone = Zone::Fixed { seconds: 0, name: Cow::Borrowed("UTC") };
+
+    /// The zone of a name of the tz database, in letters of any case, or of a fixed offset as POSIX writes it (`UTC+3` is west of
+    /// Greenwich).
+    pub fn of_name(name: &str) -> Option<Zone> {
+        let name = name.trim();
+        if name.eq_ignore_ascii_case("utc") {
+            return Some(Zone::UTC);
+        }
+        named(name).or_else(|| posix(name))
+    }
+
+    /// The zone of an abbreviation that stands for the same offset wherever and whenever it is used, such as `CEST`.
+    pub fn of_abbreviation(name: &str) -> Option<Zone> {
+        let found = ABBREVIATIONS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
+        found.map(|(name, seconds)| Zone::Fixed { seconds: *seconds, name: Cow::Borrowed(name) })
+    }
+
+    /// The zone that `AT TIME ZONE` and a timestamp's text name: an abbreviation or a name.
+    pub fn of_word(name: &str) -> Option<Zone> {
+        Zone::of_abbreviation(name.trim()).or_else(|| Zone::of_name(name))
+    }
+
+    /// The zone of a value of the setting `TimeZone`: a name, or hours east of Greenwich.
+    pub fn of_setting(value: &str) -> Option<Zone> {
+        let value = value.trim();
+        match value.parse::<f64>() {
+            Ok(hours) if hours.is_finite() => Zone::of_seconds((hours * 3600.0).round() as i64),
+            _ => Zone::of_name(value),
+        }
+    }
+
+    /// The zone of an offset east of Greenwich, named as PostgreSQL does.
+    pub fn of_seconds(seconds: i64) -> Option<Zone> {
+        let seconds = i32::try_from(seconds).ok().filter(|_| seconds.abs() < 168 * 3600)?;
+        let mut east = String::new();
+        let mut west = String::new();
+        super::write_offset(seconds, &mut east);
+        super::write_offset(-seconds, &mut west);
+        Some(Zone::Fixed { seconds, name: format!("<{east}>{west}").into() })
+    }
+
+    /// The name as it is shown.
+    pub fn name(&self) -> &str {
+        match self {
+            Zone::Named(zone) => zone.name(),
+            Zone::Fixed { name, .. } => name,
+        }
+    }
+
+    /// Seconds east of Greenwich at a moment, in microseconds since 1970-01-01 in UTC.
+    pub fn offset_at(&self, micros: i64) -> i32 {
+        match self {
+            Zone::Fixed { seconds, .. } => *seconds,
+            Zone::Named(zone) => match naive(known(micros)) {
+                Some(moment) => zone.offset_from_utc_datetime(&moment).fix().local_minus_utc(),
+                None => 0,
+            },
+        }
+    }
+
+    /// The abbreviation of the zone's name at a moment, as `CEST`.
+    pub fn abbreviation_at(&self, micros: i64) -> String {
+        match self {
+            Zone::Fixed { name, .. } => match name.strip_prefix('<').and_then(|name| name.split_once('>')) {
+                Some((shown, _)) => shown.to_owned(),
+                None => name.trim_end_matches(|char: char| !char.is_ascii_alphabetic()).to_owned(),
+            },
+            Zone::Named(zone) => naive(known(micros))
+                .and_then(|moment| zone.offset_from_utc_datetime(&moment).abbreviation().map(str::to_owned))
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Microseconds in UTC of a local time. One that there is twice is the later of both, one that there is not is counted from before
+    /// the change, as in PostgreSQL.
+    pub fn to_utc(&self, local: i64) -> i128 {
+        i128::from(local) - i128::from(self.offset_of_local(local)) * i128::from(SECOND_US)
+    }
+
+    /// Microseconds of the local time of a moment in UTC.
+    pub fn to_local(&self, micros: i64) -> i128 {
+        i128::from(micros) + i128::from(self.offset_at(micros)) * i128::from(SECOND_US)
+    }
+
+    fn offset_of_local(&self, local: i64) -> i32 {
+        let zone = match self {
+            Zone::Fixed { seconds, .. } => return *seconds,
+            Zone::Named(zone) => zone,
+        };
+        let shifted = known(local);
+        let Some(moment) = naive(shifted) else { return 0 };
+        match zone.offset_from_local_datetime(&moment) {
+            LocalResult::Single(offset) => offset.fix().local_minus_utc(),
+            LocalResult::Ambiguous(one, other) => one.fix().local_minus_utc().min(other.fix().local_minus_utc()),
+            LocalResult::None => self.offset_at(shifted - DAY_US).min(self.offset_at(shifted + DAY_US)),
+        }
+    }
+}
+
+fn naive(micros: i64) -> Option<NaiveDateTime> {
+    DateTime::from_timestamp_micros(micros).map(|moment| moment.naive_utc())
+}
+
+/// The same moment of a year whose transitions are known: one with the same weekdays.
+fn known(micros: i64) -> i64 {
+    let (days, rest) = split_micros(micros);
+    let date = civil_of_days(days);
+    if date.year < YEARS_KNOWN_END {
+        return micros;
+    }
+    let first = |year: i64| weekday(days_of_civil(Civil { year, month: 1, day: 1 }));
+    let leap_day = |year: i64| super::days_in_month(year, 2);
+    let same = |year: &i64| first(*year) == first(date.year) && leap_day(*year) == leap_day(date.year);
+    let year = YEARS_TAKEN.clone().find(same).unwrap_or(YEARS_TAKEN.start);
+    days_of_civil(Civil { year, ..date }) * DAY_US + rest
+}
+
+fn named(name: &str) -> Option<Zone> {
+    static NAMES: LazyLock<HashMap<String, Tz>> =
+        LazyLock::new(|| TZ_VARIANTS.iter().map(|zone| (zone.name().to_ascii_lowercase(), *zone)).collect());
+    match Tz::from_str(name) {
+        Ok(zone) => Some(Zone::Named(zone)),
+        Err(_) => NAMES.get(&name.to_ascii_lowercase()).copied().map(Zone::Named),
+    }
+}
+
+/// A name of three letters or more, or anything between `<` and `>`, and the offset west of Greenwich; the name may be left out.
+fn posix(text: &str) -> Option<Zone> {
+    let (shown, offset) = match text.strip_prefix('<') {
+        Some(rest) => rest.split_once('>')?,
+        None => text.split_at(text.find(|char: char| !char.is_ascii_alphabetic())?),
+    };
+    if !shown.is_empty() && shown.len() < 3 {
+        return None;
+    }
+    let west = offset_seconds(offset)?;
+    let seconds = i32::try_from(-west).ok()?;
+    // A name that is an offset is shown as PostgreSQL shows it.
+    if shown.is_empty() {
+        return Zone::of_seconds((-west).into());
+    }
+    Some(Zone::Fixed { seconds, name: Cow::Owned(text.to_owned()) })
+}
+
+/// Seconds of `+3`, `-03:30`, `0530`, `05:30:10`; the sign may be left out.
+fn offset_seconds(text: &str) -> Option<i32> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let seconds = unsigned_offset(digits)?;
+    i32::try_from(sign * seconds).ok()
+}
+
+/// Seconds of `3`, `03`, `0330`, `03:30`, `03:30:10`.
+pub(super) fn unsigned_offset(digits: &str) -> Option<i64> {
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':') {
+        return None;
+    }
+    let parts: Vec<&str> = match digits.contains(':') {
+        true => digits.split(':').collect(),
+        false if digits.len() <= 2 => vec![digits],
+        false => {
+            let (hours, minutes) = digits.split_at_checked(digits.len().checked_sub(2)?)?;
+            match hours.len() {
+                1 | 2 => vec![hours, minutes],
+                3 | 4 => {
+                    let (hours, of_hour) = hours.split_at_checked(hours.len() - 2)?;
+                    vec![hours, of_hour, minutes]
+                }
+                _ => return None,
+            }
+        }
+    };
+    let mut seconds = 0;
+    for (at, part) in parts.iter().enumerate() {
+        let value: i64 = part.parse().ok()?;
+        let unit = *[3600, 60, 1].get(at)?;
+        if at > 0 && value >= 60 {
+            return None;
+        }
+        seconds += value * unit;
+    }
+    (seconds < OFFSET_SECONDS_MAX).then_some(seconds)
+}
+
+/// Abbreviations that mean one offset only, in seconds east of Greenwich.
+const ABBREVIATIONS: &[(&str, i32)] = &[
+    ("ACDT", 37_800),
+    ("ACST", 34_200),
+    ("ADT", -10_800),
+    ("AEDT", 39_600),
+    ("AEST", 36_000),
+    ("AKDT", -28_800),
+    ("AKST", -32_400),
+    ("AST", -14_400),
+    ("AWST", 28_800),
+    ("BST", 3_600),
+    ("CADT", 37_800),
+    ("CAST", 34_200),
+    ("CCT", 28_800),
+    ("CDT", -18_000),
+    ("CEST", 7_200),
+    ("CET", 3_600),
+    ("CETDST", 7_200),
+    ("CST", -21_600),
+    ("EAT", 10_800),
+    ("EDT", -14_400),
+    ("EEST", 10_800),
+    ("EET", 7_200),
+    ("EETDST", 10_800),
+    ("EST", -18_000),
+    ("FET", 10_800),
+    ("GMT", 0),
+    ("HKT", 28_800),
+    ("HST", -36_000),
+    ("ICT", 25_200),
+    ("IDT", 10_800),
+    ("IST", 7_200),
+    ("JST", 32_400),
+    ("KST", 32_400),
+    ("MDT", -21_600),
+    ("MEST", 7_200),
+    ("MESZ", 7_200),
+    ("MET", 3_600),
+    ("METDST", 7_200),
+    ("MEZ", 3_600),
+    ("MMT", 23_400),
+    ("MST", -25_200),
+    ("MUT", 14_400),
+    ("MVT", 18_000),
+    ("NDT", -9_000),
+    ("NST", -12_600),
+    ("NZDT", 46_800),
+    ("NZST", 43_200),
+    ("NZT", 43_200),
+    ("PDT", -25_200),
+    ("PGT", 36_000),
+    ("PHT", 28_800),
+    ("PKST", 21_600),
+    ("PKT", 18_000),
+    ("PST", -28_800),
+    ("SADT", 37_800),
+    ("SAST", 7_200),
+    ("SCT", 14_400),
+    ("TJT", 18_000),
+    ("TVT", 43_200),
+    ("UCT", 0),
+    ("UT", 0),
+    ("UTC", 0),
+    ("WADT", 28_800),
+    ("WAST", 25_200),
+    ("WAT", 3_600),
+    ("WET", 0),
+    ("WETDST", 3_600),
+    ("WGST", -7_200),
+    ("Z", 0),
+    ("ZULU", 0),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::{read_timestamp, write_timestamptz};
+    use super::*;
+
+    fn moment(text: &str) -> i64 {
+        read_timestamp(text).unwrap()
+    }
+
+    #[test]
+    fn names_are_those_of_the_tz_database_of_posix_and_offsets() {
+        for (name, seconds, shown) in [
+            ("UTC", 0, "UTC"),
+            ("utc", 0, "UTC"),
+            ("europe/berlin", 3600, "Europe/Berlin"),
+            ("EST5EDT", -18_000, "EST5EDT"),
+            ("UTC+3", -10_800, "UTC+3"),
+            ("+3", -10_800, "<-03>+03"),
+            ("<+03>-03", 10_800, "<+03>-03"),
+            ("Foo5", -18_000, "Foo5"),
+        ] {
+            let zone = Zone::of_name(name).unwrap();
+            assert_eq!((zone.offset_at(moment("2024-01-01")), zone.name()), (seconds, shown), "{name}");
+        }
+        assert_eq!(Zone::of_setting("5.5").unwrap().name(), "<+05:30>-05:30");
+        assert_eq!(Zone::of_setting("-7").unwrap().offset_at(0), -25_200);
+        for name in ["nowhere", "", "x5", "CEST", "UTC+99", "Europe/Berlin/Mitte"] {
+            assert_eq!(Zone::of_name(name), None, "{name}");
+        }
+        assert_eq!(Zone::of_word("cest").unwrap().offset_at(0), 7200);
+    }
+
+    #[test]
+    fn local_times_that_are_twice_or_never_are_as_in_postgresql() {
+        let berlin = Zone::of_name("Europe/Berlin").unwrap();
+        for (local, expected) in [
+            ("2024-03-31 02:30:00", "2024-03-31 03:30:00+02"),
+            ("2024-10-27 02:30:00", "2024-10-27 02:30:00+01"),
+            ("2024-07-01 12:00:00", "2024-07-01 12:00:00+02"),
+            ("2500-07-01 12:00:00", "2500-07-01 12:00:00+02"),
+            ("2500-01-01 12:00:00", "2500-01-01 12:00:00+01"),
+            ("1800-01-01 12:00:00", "1800-01-01 12:00:00+00:53:28"),
+        ] {
+            let utc = i64::try_from(berlin.to_utc(moment(local))).unwrap();
+            let mut out = String::new();
+            write_timestamptz(utc, &berlin, &mut out);
+            assert_eq!(out, expected);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `generate_series` of timestamps, as an array whose items become rows.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::ListArray;
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType, Field, FieldRef};
+use datafusion::common::Result;
+use datafusion::functions_nested::range::gen_series_udf;
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use filbert_data::Interval;
+use filbert_data::dates::Zone;
+
+use super::super::super::row::{is_integer, wrong_arguments};
+use super::calculate::{add_to_moment, add_to_timestamp};
+use super::cells::{Cell, Kind, array_of, column_cells};
+use super::intervals::length;
+use super::{refused, wrong, zone_of};
+
+/// Items of one series: they are all in memory at once.
+const ITEMS_MAX: usize = 10_000_000;
+
+static SERIES: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(Series { signature }))
+});
+
+pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
+    vec![Arc::clone(&SERIES)]
+}
+
+/// DataFusion's, but of timestamps.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Series {
+    signature: Signature,
+}
+
+/// Whether the items are timestamps, with a zone or without one.
+fn item(types: &[DataType]) -> Option<Kind> {
+    let kinds: Vec<Kind> = types.iter().map(Kind::of).collect();
+    let [from, to, step] = kinds.as_slice() else { return None };
+    let is_moment = |kind: &Kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz);
+    let fits = |kind: &Kind| is_moment(kind) || matches!(kind, Kind::Text | Kind::Unknown);
+    let is_step = matches!(step, Kind::Interval | Kind::Text | Kind::Unknown);
+    if !(is_moment(from) || is_moment(to)) || !fits(from) || !fits(to) || !is_step {
+        return None;
+    }
+    let has = |kind: Kind| *from == kind || *to == kind;
+    Some(if has(Kind::Timestamp) && !has(Kind::Timestamptz) { Kind::Timestamp } else { Kind::Timestamptz })
+}
+
+impl ScalarUDFImpl for Series {
+    fn name(&self) -> &str {
+        "generate_series"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        if let Some(item) = item(types) {
+            return Ok(vec![item.arrow(), item.arrow(), Kind::Interval.arrow()]);
+        }
+        if types.iter().any(|data_type| Kind::of(data_type).is_temporal()) {
+            let names: Vec<&str> = types.iter().map(|data_type| Kind::of(data_type).name()).collect();
+            return Err(refused(format!("function generate_series({}) does not exist", names.join(", ")), "42883"));
+        }
+        if !(1..=3).contains(&types.len()) || !types.iter().all(is_integer) {
+            return Err(wrong_arguments(self.name(), types));
+        }
+        Ok(vec![DataType::Int64; types.len()])
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match item(types) {
+            Some(item) => Ok(DataType::new_list(item.arrow(), true)),
+            None => gen_series_udf().return_type(types),
+        }
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        match item(&types) {
+            Some(_) => Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, true))),
+            None => gen_series_udf().return_field_from_args(args),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let Some(item) = item(&types) else { return gen_series_udf().invoke_with_args(args) };
+        let zone = zone_of(&args.config_options);
+        let rows = args.number_rows;
+        let mut items = Vec::new();
+        let (mut lengths, mut valid) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        for cells in column_cells(&args)? {
+            let before = items.len();
+            let series = series(&cells, &zone, &mut items)?;
+            lengths.push(items.len() - before);
+            valid.push(series);
+        }
+        let values = array_of(&item.arrow(), items)?;
+        let field = Arc::new(Field::new_list_field(item.arrow(), true));
+        let offsets = OffsetBuffer::from_lengths(lengths);
+        let list = ListArray::try_new(field, offsets, values, Some(NullBuffer::from(valid)))?;
+        Ok(ColumnarValue::Array(Arc::new(list)))
+    }
+}
+
+/// The items of one row; whether there is a series.
+fn series(cells: &[Cell], zone: &Zone, items: &mut Vec<Cell>) -> Result<bool> {
+    let (from, to, step, is_zoned) = match cells {
+        [Cell::Timestamp(from), Cell::Timestamp(to), Cell::Interval(step)] => (*from, *to, step, false),
+        [Cell::Timestamptz(from), Cell::Timestamptz(to), Cell::Interval(step)] => (*from, *to, step, true),
+        _ => return Ok(false),
+    };
+    let sign = length(step).signum();
+    if sign == 0 {
+        return Err(refused("step size cannot equal zero", "22023"));
+    }
+    let next = |at: i64, step: &Interval| match is_zoned {
+        true => add_to_moment(at, step, zone),
+        false => add_to_timestamp(at, step),
+    };
+    let start = items.len();
+    let mut at = from;
+    while (sign > 0 && at <= to) || (sign < 0 && at >= to) {
+        if items.len() - start >= ITEMS_MAX {
+            return Err(refused(format!("a series has {ITEMS_MAX} items at most"), "54000"));
+        }
+        items.push(if is_zoned { Cell::Timestamptz(at) } else { Cell::Timestamp(at) });
+        at = next(at, step).map_err(|error| wrong(&error))?;
+    }
+    Ok(true)
+}

@@ -1,0 +1,82 @@
+//! Values that are written to columns: texts as PostgreSQL reads them, and timestamps in the session's time zone.
+
+use chrono::DateTime;
+use datafusion::common::config::ConfigOptions;
+use filbert_data::dates::{
+    DAY_US, DateError, Zone, check_micros, read_date, read_interval, read_time, read_timestamp, read_timestamptz,
+};
+use filbert_data::{FieldType, Value};
+use filbert_grid::query::{Dialect, SqlError};
+
+use crate::error::data_error;
+use crate::surroundings::Surroundings;
+use crate::types::{date_of, days_of};
+
+/// The time zone that values are written in, if dates are those of PostgreSQL's dialect.
+pub(crate) fn zone_of_changes(options: &ConfigOptions) -> Option<Zone> {
+    let surroundings = Surroundings::of(options)?;
+    (surroundings.dialect() == Some(Dialect::Postgres)).then(|| surroundings.zone())
+}
+
+/// Whether a value may mean something else in another time zone, or as a text.
+#[inline]
+pub(crate) fn takes_zone(value: &Value<'_>) -> bool {
+    matches!(value, Value::Text(_) | Value::Date(_) | Value::Timestamp(_) | Value::TimestampTz(_))
+}
+
+/// A value as one of a column's type, if that is a date, a time or an interval.
+///
+/// # Errors
+/// The value is none such, or out of range.
+pub(crate) fn moment_of_column<'v>(
+    value: Value<'v>,
+    field_type: &FieldType,
+    zone: &Zone,
+) -> Result<Value<'v>, SqlError> {
+    let converted = match &value {
+        Value::Text(text) => of_text(text, field_type, zone),
+        Value::Timestamp(local) if *field_type == FieldType::TimestampTz => {
+            check_micros(zone.to_utc(local.and_utc().timestamp_micros())).map(moment)
+        }
+        Value::Date(date) if *field_type == FieldType::TimestampTz => {
+            check_micros(zone.to_utc(i64::from(days_of(*date)) * DAY_US)).map(moment)
+        }
+        Value::TimestampTz(utc) if matches!(field_type, FieldType::Timestamp | FieldType::Date) => {
+            let local = check_micros(zone.to_local(utc.timestamp_micros()));
+            local.map(|local| {
+                let local = DateTime::from_timestamp_micros(local).map(|local| local.naive_utc());
+                match field_type {
+                    FieldType::Date => local.map(|local| Value::Date(local.date())),
+                    _ => local.map(Value::Timestamp),
+                }
+            })
+        }
+        Value::Timestamp(local) if *field_type == FieldType::Date => Ok(Some(Value::Date(local.date()))),
+        _ => Ok(None),
+    };
+    match converted {
+        Ok(Some(converted)) => Ok(converted),
+        Ok(None) => Ok(value),
+        Err(error) => Err(data_error(error.to_string()).with_sqlstate(error.sqlstate())),
+    }
+}
+
+fn moment(micros: i64) -> Option<Value<'static>> {
+    DateTime::from_timestamp_micros(micros).map(|moment| Value::TimestampTz(moment.fixed_offset()))
+}
+
+fn of_text(text: &str, field_type: &FieldType, zone: &Zone) -> Result<Option<Value<'static>>, DateError> {
+    Ok(match field_type {
+        FieldType::Date => date_of(read_date(text)?).map(Value::Date),
+        FieldType::Time => {
+            let micros = read_time(text)?;
+            DateTime::from_timestamp_micros(micros).map(|moment| Value::Time(moment.time()))
+        }
+        FieldType::Timestamp => {
+            DateTime::from_timestamp_micros(read_timestamp(text)?).map(|moment| Value::Timestamp(moment.naive_utc()))
+        }
+        FieldType::TimestampTz => moment(read_timestamptz(text, zone)?),
+        FieldType::Interval => Some(Value::Interval(read_interval(text)?)),
+        _ => None,
+    })
+}
