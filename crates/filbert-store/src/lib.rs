@@ -9,7 +9,7 @@
 //!                  |                                          |
 //!                  v                                          v
 //!   Partition::apply --> map --> table --> record (one allocation: header, key, value)
-//!                  |        |--> schedule of expiry, locks, journal, counters
+//!                  |        |--> schedule of expiry, locks, claims, journal, counters
 //!                  |        \--> derived: indexes and columns, by the slot of the record
 //!                  |--> Observer: one Event per change, in order
 //!                  v
