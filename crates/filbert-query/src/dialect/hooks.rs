@@ -1,7 +1,7 @@
 //! Expressions that the dialect takes itself.
 //!
 //! Rows of `AND` and `OR` become balanced trees: a condition of ten thousand terms is fourteen levels deep instead of ten
-//! thousand. `POSITION` has a `FROM`.
+//! thousand. `POSITION` has a `FROM`, and `IS DISTINCT FROM` ends where `AND` begins.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
 use datafusion::sql::sqlparser::dialect::{Dialect, Precedence};
@@ -49,7 +49,7 @@ pub(super) fn infix(
     } else if parser.peek_keyword(Keyword::OR) {
         (Keyword::OR, BinaryOperator::Or)
     } else {
-        return symmetric_between(dialect, parser, first);
+        return distinct_from(dialect, parser, first).or_else(|| symmetric_between(dialect, parser, first));
     };
     let mut terms = vec![first.clone()];
     while parser.parse_keyword(keyword) {
@@ -73,6 +73,27 @@ fn balanced(mut terms: Vec<Expr>, operator: &BinaryOperator) -> Option<Expr> {
         op: operator.clone(),
         right: Box::new(balanced(right, operator)?),
     })
+}
+
+/// Takes `IS [NOT] DISTINCT FROM value`: sqlparser takes all that follows for the value, `AND` and `OR` as well.
+fn distinct_from(dialect: &dyn Dialect, parser: &mut Parser<'_>, first: &Expr) -> Option<Result<Expr, ParserError>> {
+    if !parser.peek_keyword(Keyword::IS) {
+        return None;
+    }
+    let is_word = |parser: &Parser<'_>, at: usize, keyword: Keyword| matches!(&parser.peek_nth_token_ref(at).token, Token::Word(word) if word.keyword == keyword);
+    let negated = is_word(parser, 1, Keyword::NOT);
+    let at = 1 + usize::from(negated);
+    if !is_word(parser, at, Keyword::DISTINCT) || !is_word(parser, at + 1, Keyword::FROM) {
+        return None;
+    }
+    for _ in 0..at + 2 {
+        parser.next_token();
+    }
+    let left = Box::new(first.clone());
+    Some(parser.parse_subexpr(dialect.prec_value(Precedence::Is)).map(|right| match negated {
+        true => Expr::IsNotDistinctFrom(left, Box::new(right)),
+        false => Expr::IsDistinctFrom(left, Box::new(right)),
+    }))
 }
 
 /// Takes `[NOT] BETWEEN SYMMETRIC low AND high`, in which the bounds may be in either order; `ASYMMETRIC` says what is so

@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result};
+use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    Aggregate, Expr, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Projection, SortExpr, SubqueryAlias,
+    Aggregate, Expr, ExprFunctionExt, FetchType, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Projection, SkipType,
+    SortExpr, SubqueryAlias, lit,
 };
 
 /// Aggregates whose result depends on the order of their rows.
@@ -172,18 +174,37 @@ fn takes_order(function: &AggregateFunction) -> bool {
 }
 
 fn of_limit(limit: Limit) -> Result<Transformed<LogicalPlan>> {
-    if matches!(limit.input.as_ref(), LogicalPlan::Sort(_) | LogicalPlan::Limit(_)) {
+    let is_last = matches!(limit.get_fetch_type()?, FetchType::Literal(None));
+    if !is_last && matches!(limit.input.as_ref(), LogicalPlan::Sort(_) | LogicalPlan::Limit(_)) {
         return Ok(Transformed::no(LogicalPlan::Limit(limit)));
     }
     match ordered(&limit.input)? {
         None => Ok(Transformed::no(LogicalPlan::Limit(limit))),
         Some(found) => {
             let before = limit.input.schema().columns();
+            if let (FetchType::Literal(None), SkipType::Literal(skip @ 1..)) =
+                (limit.get_fetch_type()?, limit.get_skip_type()?)
+            {
+                return beyond(found, skip, before).map(Transformed::yes);
+            }
             let sorted = LogicalPlanBuilder::from(found.plan).sort(found.keys)?.build()?;
             let plan = LogicalPlan::Limit(Limit { input: Arc::new(sorted), ..limit });
             without_keys(plan, before).map(Transformed::yes)
         }
     }
+}
+
+/// All rows but the first of an order: DataFusion keeps an order for `OFFSET` only if there is a `LIMIT`, or the rows are shown.
+fn beyond(found: Ordered, skip: usize, before: Vec<Column>) -> Result<LogicalPlan> {
+    let Ordered { plan, keys } = found;
+    let number = "$place";
+    let mut items: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
+    let numbered = row_number().order_by(keys.clone()).build()?;
+    items.push(Expr::Column(Column::new_unqualified(numbered.schema_name().to_string())).alias(number));
+    let first = u64::try_from(skip).unwrap_or(u64::MAX);
+    let beyond = Expr::Column(Column::new_unqualified(number)).gt(lit(first));
+    let plan = LogicalPlanBuilder::from(plan).window([numbered])?.project(items)?.filter(beyond)?;
+    plan.sort(keys)?.project(before.into_iter().map(Expr::Column))?.build()
 }
 
 /// A plan whose rows are shown.

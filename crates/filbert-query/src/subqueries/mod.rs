@@ -344,7 +344,8 @@ impl Unnest {
             .into_iter()
             .partition(|term| term.contains_outer() && term.column_refs().is_empty() && !has_subquery(term));
         // What is about the outer row alone decides for all rows.
-        let outside = conjunction(outside).map(strip_outer_reference).map(Expr::is_true);
+        let outside = conjunction(outside).map(strip_outer_reference);
+        let outside = outside.map(|condition| coalesce(vec![condition, lit(false)]));
         let mut plan = LogicalPlanBuilder::from(form.rows.clone());
         if let Some(condition) = conjunction(within.clone()) {
             plan = plan.filter(condition)?;

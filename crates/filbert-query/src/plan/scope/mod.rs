@@ -347,7 +347,7 @@ fn part(items: &mut [SelectItem], nested: bool) {
         .collect();
     let mut names: Vec<String> = Vec::new();
     for (at, item) in items.iter_mut().enumerate() {
-        let Some(name) = name_of(item) else { continue };
+        let Some(name) = name_of(&*item) else { continue };
         let repeats = nested && names.contains(&name);
         let marked = Ident::with_quote('"', format!("{name}{REPEATED}{at}"));
         match item {
