@@ -19,6 +19,11 @@ pub(crate) fn parsing_error(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlErrorCode::Parsing, message).with_sqlstate("42601")
 }
 
+/// A subquery that is one value has more rows than one.
+pub(crate) fn too_many_rows() -> SqlError {
+    data_error("more than one row returned by a subquery used as an expression").with_sqlstate("21000")
+}
+
 /// Carries an error through DataFusion.
 pub(crate) fn carried(error: SqlError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
@@ -148,7 +153,7 @@ fn of_root(root: &DataFusionError) -> SqlError {
         }),
         // DataFusion runs subqueries that refer to no outer row, and says so.
         DataFusionError::Execution(text) if text.starts_with("Scalar subquery returned more than one row") => {
-            crate::subqueries::too_many_rows()
+            too_many_rows()
         }
         DataFusionError::Execution(_) => data_error(message),
         DataFusionError::ResourcesExhausted(_) => {

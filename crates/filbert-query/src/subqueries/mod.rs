@@ -30,10 +30,8 @@ use datafusion::logical_expr::expr_rewriter::{NamePreserver, strip_outer_referen
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Sort, SortExpr,
-    Subquery, lit, not, when,
+    Subquery, SubqueryAlias, lit, not, when,
 };
-
-pub(crate) use self::single::too_many_rows;
 
 use self::forms::{exists_form, is_one_row, is_plain_aggregate, narrowed};
 use self::push::Domain;
@@ -223,8 +221,8 @@ impl Unnest {
         let correlated = outer_columns(rows, left.schema());
         let on = join.on.iter().map(|(left, right)| left.clone().eq(right.clone())).chain(join.filter.clone());
         if correlated.is_empty() {
-            let plan =
-                LogicalPlanBuilder::from(left).join_on(rows.clone(), join.join_type, on)?.project(before)?.build()?;
+            let rows = unwrapped(rows)?;
+            let plan = LogicalPlanBuilder::from(left).join_on(rows, join.join_type, on)?.project(before)?.build()?;
             return Ok(Transformed::yes(plan));
         }
         let domain = Domain::of(&left, &correlated, self)?;
@@ -464,6 +462,17 @@ fn is_lateral(side: &LogicalPlan) -> bool {
         LogicalPlan::SubqueryAlias(alias) => is_lateral(&alias.input),
         _ => false,
     }
+}
+
+/// A side of a join without the mark that it is for each row of the other.
+fn unwrapped(side: &LogicalPlan) -> Result<LogicalPlan> {
+    Ok(match side {
+        LogicalPlan::Subquery(subquery) => subquery.subquery.as_ref().clone(),
+        LogicalPlan::SubqueryAlias(alias) => {
+            LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(Arc::new(unwrapped(&alias.input)?), alias.alias.clone())?)
+        }
+        other => other.clone(),
+    })
 }
 
 /// Refuses aggregates of outer columns alone: they would be aggregates of the outer query.

@@ -7,9 +7,8 @@ use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Expr, Signature, Volatility};
-use filbert_grid::query::{SqlError, SqlErrorCode};
 
-use crate::error::carried;
+use crate::error::{carried, too_many_rows};
 
 static SINGLE: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
     Arc::new(AggregateUDF::new_from_impl(Single { signature: Signature::any(1, Volatility::Immutable) }))
@@ -18,12 +17,6 @@ static SINGLE: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
 /// The one value of an expression among the rows of a group.
 pub(super) fn of(value: Expr) -> Expr {
     SINGLE.call(vec![value])
-}
-
-/// The error of a subquery with more rows than one.
-pub(crate) fn too_many_rows() -> SqlError {
-    SqlError::new(SqlErrorCode::DataException, "more than one row returned by a subquery used as an expression")
-        .with_sqlstate("21000")
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
