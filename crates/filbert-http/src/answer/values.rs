@@ -89,25 +89,9 @@ fn milliseconds(date: NaiveDate) -> i64 {
 
 /// As CrateDB and PostgreSQL write it: `1 year 2 mons 03 days 04:05:06.5`.
 fn interval_text(interval: &Interval) -> String {
-    const SECOND: i64 = 1_000_000_000;
-    let part = |amount: i32, one: &str| format!("{amount} {one}{} ", if amount == 1 { "" } else { "s" });
-    let (years, months) = (interval.months / 12, interval.months % 12);
-    let mut text = String::new();
-    for (amount, one) in [(years, "year"), (months, "mon"), (interval.days, "day")] {
-        if amount != 0 {
-            text.push_str(&part(amount, one));
-        }
-    }
-    let sign = if interval.nanoseconds < 0 { "-" } else { "" };
-    let nanoseconds = interval.nanoseconds.unsigned_abs();
-    let (seconds, rest) = (nanoseconds / SECOND.unsigned_abs(), nanoseconds % SECOND.unsigned_abs());
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    text.push_str(&format!("{sign}{hours:02}:{minutes:02}:{seconds:02}"));
-    if rest != 0 {
-        text.push('.');
-        text.push_str(format!("{rest:09}").trim_end_matches('0'));
-    }
-    text
+    let mut out = String::new();
+    filbert_data::dates::write_interval(interval, &mut out);
+    out
 }
 
 #[cfg(test)]
