@@ -173,11 +173,14 @@ pub(super) fn compute_all(
     let columns = args.args.iter().map(Column::of).collect::<Result<Vec<_>>>()?;
     let is_constant = columns.iter().all(|column| column.is_constant);
     let rows = if is_constant { 1 } else { args.number_rows };
-    let mut cells = Vec::with_capacity(columns.len());
+    // What is the same for all rows is read once.
+    let mut cells: Vec<Cell> =
+        columns.iter().map(|column| if column.is_constant { column.get(0) } else { Cell::Null }).collect();
     let mut results = Vec::with_capacity(rows);
     for at in 0..rows {
-        cells.clear();
-        cells.extend(columns.iter().map(|column| column.get(at)));
+        for (cell, column) in cells.iter_mut().zip(&columns).filter(|(_, column)| !column.is_constant) {
+            *cell = column.get(at);
+        }
         results.push(match is_strict && cells.contains(&Cell::Null) {
             true => Cell::Null,
             false => row(&cells)?,

@@ -109,6 +109,24 @@ fn found(name: &str, kind: Kind) -> Result<Part> {
     Part::of(name).ok_or_else(|| refused(format!("unit \"{text}\" not recognized for type {}", kind.name()), "22023"))
 }
 
+/// The field of the row before, which mostly is that of the next one as well.
+#[derive(Default)]
+struct Last(Option<(String, Kind, Part)>);
+
+impl Last {
+    fn found(&mut self, name: &str, kind: Kind) -> Result<Part> {
+        if let Some((known, of, part)) = &self.0
+            && known == name
+            && *of == kind
+        {
+            return Ok(*part);
+        }
+        let part = found(name, kind)?;
+        self.0 = Some((name.to_owned(), kind, part));
+        Ok(part)
+    }
+}
+
 fn unsupported(name: &str, kind: Kind) -> DataFusionError {
     let text = name.to_ascii_lowercase();
     refused(format!("unit \"{text}\" not supported for type {}", kind.name()), "0A000")
@@ -142,10 +160,11 @@ fn extract_type(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
 
 fn part(args: &ScalarFunctionArgs, is_exact: bool) -> Result<ColumnarValue> {
     let zone = zone_of(&args.config_options);
+    let mut last = Last::default();
     compute(args, |cells| {
         let [Cell::Text(name), of] = cells else { return Ok(Cell::Null) };
         let kind = kind_of(of);
-        let part = found(name, kind)?;
+        let part = last.found(name, kind)?;
         if is_exact && kind == Kind::Date && (part.is_of_day() || is_of_zone(part)) {
             return Err(unsupported(name, kind));
         }
@@ -302,10 +321,11 @@ fn trunc_type(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
 
 fn trunc(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let session_zone = zone_of(&args.config_options);
+    let mut last = Last::default();
     compute(args, |cells| {
         let (Some(Cell::Text(name)), Some(of)) = (cells.first(), cells.get(1)) else { return Ok(Cell::Null) };
         let kind = kind_of(of);
-        let part = found(name, kind)?;
+        let part = last.found(name, kind)?;
         let given = match cells.get(2) {
             Some(Cell::Text(zone)) => Some(zone_of_text(zone)?),
             _ => None,
