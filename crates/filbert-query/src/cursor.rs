@@ -15,9 +15,9 @@ use futures::StreamExt;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::error::of_datafusion;
+use crate::error::{of_datafusion, panicked};
 use crate::jobs::JobGuard;
-use crate::threads::Threads;
+use crate::threads::{Threads, caught};
 use crate::words::said;
 
 /// What ends a statement early.
@@ -120,7 +120,10 @@ impl Drop for Changing<'_> {
 
 /// The error for a task that did not come to its end.
 pub(crate) fn ended_early(error: tokio::task::JoinError) -> SqlError {
-    SqlError::new(SqlErrorCode::Generic, format!("a part of a query ended early: {error}"))
+    match error.try_into_panic() {
+        Ok(panic) => panicked(panic.as_ref()),
+        Err(_) => SqlError::new(SqlErrorCode::Cancelled, "the statement was cancelled").with_sqlstate("57014"),
+    }
 }
 
 fn timed_out(timeout: Duration) -> SqlError {
@@ -295,7 +298,12 @@ impl Cursor for RunningRows {
         threads.spawn(async move {
             let running = tokio::spawn(async move {
                 let mut this = self;
-                let page = this.next_page(rows_max).await;
+                // A panic that took the cursor along would look like a client that went away.
+                let page = caught(this.next_page(rows_max)).await;
+                if let Err(error) = &page {
+                    this.ended = true;
+                    this.job.fail(error);
+                }
                 (this, page)
             });
             let abort = running.abort_handle();

@@ -1,11 +1,25 @@
 //! The threads that queries run on, apart from those that serve connections and behind them in line for the processor.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use filbert_grid::query::SqlError;
 use filbert_grid::{GridError, threads};
+use futures::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::error::panicked;
+
+/// Runs a part of a statement, whose panic is an error of the statement and of nothing else.
+pub(crate) async fn caught<T>(work: impl Future<Output = Result<T, SqlError>>) -> Result<T, SqlError> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+}
+
+/// As [`caught`], in the caller's thread.
+pub(crate) fn caught_here<T>(work: impl FnOnce() -> Result<T, SqlError>) -> Result<T, SqlError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+}
 
 /// Threads for queries. They end with the last clone of this.
 #[derive(Clone)]
@@ -65,11 +79,11 @@ impl Threads {
         F: FnOnce() -> Result<T, SqlError> + Send + 'static,
     {
         // It starts now, not when it is waited for.
-        let running = self.handle.spawn(async move { job() });
+        let running = self.handle.spawn(async move { caught_here(job) });
         async move {
             match running.await {
                 Ok(result) => result,
-                Err(error) => Err(GridError::Internal(format!("a part of a query ended early: {error}")).into()),
+                Err(error) => Err(crate::cursor::ended_early(error)),
             }
         }
     }

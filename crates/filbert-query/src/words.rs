@@ -12,7 +12,9 @@ pub(crate) fn said(error: SqlError, text: &str, dialect: Dialect) -> SqlError {
     if dialect == Dialect::Hazelcast {
         return error;
     }
-    let SqlError { subject: Some(subject), .. } = &error else { return error };
+    let SqlError { subject: Some(subject), .. } = &error else {
+        return if dialect == Dialect::Postgres { syntax_error(error) } else { error };
+    };
     let is_postgres = dialect == Dialect::Postgres;
     let message = if is_postgres { in_postgresql(subject) } else { in_cratedb(subject) };
     let position = error.position.or_else(|| match subject.as_ref() {
@@ -29,6 +31,21 @@ pub(crate) fn said(error: SqlError, text: &str, dialect: Dialect) -> SqlError {
         _ => error.sqlstate,
     };
     SqlError { message, position, suggestion, sqlstate, subject: None, ..error }
+}
+
+/// What the grammar expected is told as what it found instead, which is what PostgreSQL tells.
+fn syntax_error(error: SqlError) -> SqlError {
+    let found = match error.sqlstate {
+        Some("42601") => error.message.strip_prefix("expected ").and_then(|rest| rest.rsplit_once(", found: ")),
+        _ => None,
+    };
+    let Some((_, found)) = found else { return error };
+    let found = found.split(" at line ").next().unwrap_or(found);
+    let message = match found {
+        "EOF" => "syntax error at end of input".to_owned(),
+        found => format!("syntax error at or near \"{found}\""),
+    };
+    SqlError { message, ..error }
 }
 
 /// A type's name in PostgreSQL.
@@ -55,6 +72,16 @@ fn in_postgresql(subject: &SqlSubject) -> String {
         SqlSubject::Function { name, arguments: Some(arguments), .. } => {
             format!("function {name}({}) does not exist", type_names(arguments, type_name))
         }
+        SqlSubject::Operator { sign, arguments } => match arguments.as_slice() {
+            [operand] => format!("operator does not exist: {sign} {}", type_name(operand)),
+            _ => format!(
+                "operator does not exist: {}",
+                type_names(arguments, type_name).replacen(", ", &format!(" {sign} "), 1)
+            ),
+        },
+        SqlSubject::Ungrouped { name } => {
+            format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function")
+        }
         SqlSubject::Text { text, field_type } => {
             format!("invalid input syntax for type {}: \"{text}\"", type_name(field_type))
         }
@@ -75,6 +102,12 @@ fn in_cratedb(subject: &SqlSubject) -> String {
             let arguments = type_names(arguments, crate_type);
             format!("Invalid arguments in: {name} with ({arguments})")
         }
+        SqlSubject::Operator { sign, arguments } => {
+            format!("Unknown operator: {sign} for types ({})", type_names(arguments, crate_type))
+        }
+        SqlSubject::Ungrouped { name } => {
+            format!("'{name}' must appear in the GROUP BY clause or be used in an aggregation function.")
+        }
         SqlSubject::Text { text, field_type } => {
             format!("Cannot cast `'{text}'` of type `text` to type `{}`", crate_type(field_type))
         }
@@ -89,6 +122,10 @@ fn hint(subject: &SqlSubject) -> Option<String> {
         }
         SqlSubject::Column { nearest: Some(nearest), .. } => {
             format!("Perhaps you meant to reference the column \"{nearest}\".")
+        }
+        SqlSubject::Operator { .. } => {
+            "No operator matches the given name and argument types. You might need to add explicit type casts."
+                .to_owned()
         }
         SqlSubject::Function { arguments: Some(_), .. } => {
             "No function matches the given name and argument types. You might need to add explicit type casts."

@@ -76,6 +76,18 @@ pub enum SqlSubject {
         /// What there is of a similar name.
         nearest: Option<String>,
     },
+    /// An operator that is not there for operands of these types.
+    Operator {
+        /// How it is written.
+        sign: String,
+        /// The types of its operands.
+        arguments: Vec<FieldType>,
+    },
+    /// A column that is neither grouped by nor aggregated.
+    Ungrouped {
+        /// What it was called.
+        name: String,
+    },
     /// A text that is no value of a type.
     Text {
         /// The text.

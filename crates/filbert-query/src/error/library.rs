@@ -1,0 +1,338 @@
+//! What the planner and the kernels report as text alone, as errors in our words.
+//!
+//! Their texts never leave the engine: a text that is known here becomes one of ours with its SQLSTATE; any other becomes a sentence
+//! that tells what kind of thing failed, and the library's text goes to the log.
+
+use filbert_data::FieldType;
+use filbert_grid::query::{SqlError, SqlErrorCode, SqlSubject};
+
+use super::{data_error, parsing_error};
+
+/// What the planner says of a statement that it does not take, by a part of its text: our words, and the SQLSTATE.
+const PLANNING: [(&str, &str, &str); 33] = [
+    ("Aggregate functions are not allowed in the WHERE", "aggregate functions are not allowed in WHERE", "42803"),
+    (
+        "HAVING clause references",
+        "a column in HAVING must appear in GROUP BY or be used in an aggregate function",
+        "42803",
+    ),
+    ("nested inside", "aggregate function calls cannot be nested", "42803"),
+    (
+        "queries have different number of columns",
+        "each query of a set operation must have the same number of columns",
+        "42601",
+    ),
+    ("Inconsistent data length across values list", "VALUES lists must all be the same length", "42601"),
+    ("Inconsistent data type across values list", "VALUES types do not match", "42804"),
+    ("Values list cannot be", "a list of VALUES cannot be empty", "42601"),
+    ("UNION", "the types of the queries of a set operation do not match", "42804"),
+    ("subquery must return exactly one column", "subquery must return only one column", "42601"),
+    ("Scalar subquery should only return one column", "subquery must return only one column", "42601"),
+    ("should only return one column", "subquery must return only one column", "42601"),
+    ("Too many columns", "subquery has too many columns", "42601"),
+    (
+        "ON expressions must appear in select list",
+        "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+        "42P10",
+    ),
+    (
+        "For SELECT DISTINCT, ORDER BY expressions",
+        "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+        "42P10",
+    ),
+    (
+        "SELECT DISTINCT ON expressions must match",
+        "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+        "42P10",
+    ),
+    ("SELECT * with no tables", "SELECT * with no tables specified is not valid", "42601"),
+    (
+        "RANGE requires exactly one ORDER BY",
+        "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
+        "42P20",
+    ),
+    ("GROUPS requires an ORDER BY", "GROUPS mode requires an ORDER BY clause", "42P20"),
+    ("Invalid window frame", "the bounds of the window frame are not in order", "42P20"),
+    ("The window ", "the window does not exist", "42704"),
+    ("LIMIT must be", "LIMIT must not be negative", "2201W"),
+    ("OFFSET must be", "OFFSET must not be negative", "2201X"),
+    ("table function '", "the function that is called in FROM does not exist, or gives no rows", "42883"),
+    ("Conflicting types for", "a parameter is used with different types: a cast tells which is meant", "42P08"),
+    ("Placeholder", "could not determine data type of a parameter: a cast tells it", "42P18"),
+    ("placeholder", "could not determine data type of a parameter: a cast tells it", "42P18"),
+    ("must be boolean type", "the argument of AND, OR, NOT or a condition must be type boolean", "42804"),
+    ("Filter predicate", "the argument of WHERE must be type boolean", "42804"),
+    ("filter predicate", "the argument of WHERE must be type boolean", "42804"),
+    (
+        "require unique expression names",
+        "two columns of a list have the same name and expression: an alias tells them apart",
+        "42701",
+    ),
+    ("duplicate", "a name is given twice", "42701"),
+    ("Invalid qualifier", "missing FROM-clause entry for the table before .*", "42P01"),
+    ("Column in ", "a column must appear in GROUP BY or be used in an aggregate function", "42803"),
+];
+
+/// What functions say of values that they do not take.
+const COMPUTING: [(&str, &str, &str); 14] = [
+    (
+        "Scalar subquery returned more than one row",
+        "more than one row returned by a subquery used as an expression",
+        "21000",
+    ),
+    ("negative count not allowed", "negative substring length not allowed", "22011"),
+    ("negative substring length", "negative substring length not allowed", "22011"),
+    ("field position must not be zero", "field position must not be zero", "22023"),
+    ("square root of a negative number", "cannot take square root of a negative number", "2201F"),
+    ("factorial of a negative number", "factorial of a negative number is undefined", "22003"),
+    ("must be at least 1", "the start must be at least 1", "22011"),
+    ("invalid Unicode scalar value", "the number is no character's", "54000"),
+    ("Regular expression", "invalid regular expression", "2201B"),
+    ("Regex", "invalid regular expression", "2201B"),
+    ("regex", "invalid regular expression", "2201B"),
+    ("null character", "null character not permitted", "54000"),
+    ("out-of-domain", "input is out of range", "22003"),
+    ("overflow", "value out of range", "22003"),
+];
+
+fn known(text: &str, table: &[(&str, &'static str, &'static str)]) -> Option<(&'static str, &'static str)> {
+    table.iter().find(|(part, ..)| text.contains(part)).map(|(_, ours, sqlstate)| (*ours, *sqlstate))
+}
+
+/// A statement that was not planned.
+pub(super) fn planning(text: &str) -> SqlError {
+    if let Some(subject) = subject_of_plan(text) {
+        let sqlstate = if matches!(subject, SqlSubject::Ungrouped { .. }) { "42803" } else { "42883" };
+        return parsing_error(told(&subject)).with_sqlstate(sqlstate).about(subject);
+    }
+    match known(text, &PLANNING) {
+        Some((ours, sqlstate)) => parsing_error(ours).with_sqlstate(sqlstate),
+        None => not_served(),
+    }
+}
+
+/// A statement that is understood, and asks for what is not there.
+pub(super) fn not_served() -> SqlError {
+    parsing_error("the statement asks for something that is not served").with_sqlstate("0A000")
+}
+
+/// A value that could not be computed.
+pub(super) fn computing(text: &str) -> SqlError {
+    if let Some(name) = text.strip_prefix("Unsupported data type ").and_then(|rest| rest.rsplit_once("for function ")) {
+        let message =
+            format!("the function {} does not take arguments of this type", name.1.trim_matches(['`', '.', ' ']));
+        return parsing_error(message).with_sqlstate("42883");
+    }
+    match known(text, &COMPUTING) {
+        Some((ours, sqlstate)) => data_error(ours).with_sqlstate(sqlstate),
+        None => data_error("a value cannot be computed from the values that were found"),
+    }
+}
+
+/// A value that is not cast, by the kernel's text, which has the types of Arrow in it.
+pub(super) fn casting(text: &str) -> SqlError {
+    if let Some(subject) = miscast(text) {
+        let sqlstate = if matches!(subject, SqlSubject::OutOfRange { .. }) { "22003" } else { "22P02" };
+        return data_error(told(&subject)).with_sqlstate(sqlstate).about(subject);
+    }
+    if text.starts_with("Casting from ") || text.contains("not supported") {
+        return parsing_error("values of this type cannot be cast to the other type").with_sqlstate("42846");
+    }
+    if text.contains("decimal") || text.contains("Decimal") || text.contains("overflow") {
+        return data_error("numeric field overflow").with_sqlstate("22003");
+    }
+    data_error("a value cannot be cast to the type that is asked for").with_sqlstate("22P02")
+}
+
+/// What a kernel says of an argument that it does not take.
+pub(super) fn argument(text: &str) -> SqlError {
+    if text.contains("Decimal") || text.contains("decimal") || text.contains("precision") {
+        return data_error("numeric field overflow").with_sqlstate("22003");
+    }
+    computing(text)
+}
+
+/// The words of an error that a dialect may say otherwise.
+fn told(subject: &SqlSubject) -> String {
+    match subject {
+        SqlSubject::Function { name, arguments: None, nearest: Some(nearest) } => {
+            format!("there is no function '{name}', did you mean '{nearest}'?")
+        }
+        SqlSubject::Function { name, arguments: None, .. } => format!("there is no function '{name}'"),
+        SqlSubject::Function { name, arguments: Some(arguments), .. } => format!(
+            "Cannot apply '{}' function to [{}] (consider adding an explicit CAST)",
+            name.to_uppercase(),
+            names(arguments, ", ")
+        ),
+        SqlSubject::Operator { sign, arguments } => {
+            format!("Cannot apply '{sign}' operator to [{}] (consider adding an explicit CAST)", names(arguments, ", "))
+        }
+        SqlSubject::Ungrouped { name } => {
+            format!("the column '{name}' must appear in GROUP BY or be used in an aggregate function")
+        }
+        SqlSubject::Text { text, field_type } => format!("cannot parse VARCHAR value '{text}' to {field_type}"),
+        SqlSubject::OutOfRange { field_type } => {
+            format!("numeric overflow while converting to {field_type}: the number is out of range")
+        }
+        other => format!("the statement cannot be understood: {other:?}"),
+    }
+}
+
+fn names(types: &[FieldType], between: &str) -> String {
+    types.iter().map(ToString::to_string).collect::<Vec<_>>().join(between)
+}
+
+/// DataFusion's words for a function that does not take its arguments: `name(type, type)` in quotes follows.
+const NO_SUCH_SIGNATURE: &str = "No function matches the given name and argument types '";
+
+fn subject_of_plan(text: &str) -> Option<SqlSubject> {
+    if let Some((_, rest)) = text.split_once(NO_SUCH_SIGNATURE) {
+        let (name, rest) = rest.split_once('(')?;
+        let (types, _) = rest.split_once(")'")?;
+        let arguments = type_list(types).into_iter().map(arrow_name).collect();
+        return Some(SqlSubject::Function { name: name.to_owned(), arguments, nearest: None });
+    }
+    if let Some(rest) = text.strip_prefix("Invalid function '") {
+        let (name, rest) = rest.split_once('\'')?;
+        let nearest = rest.split('\'').nth(1).map(str::to_owned);
+        return Some(SqlSubject::Function { name: name.to_owned(), arguments: None, nearest });
+    }
+    if text.contains("must appear in the GROUP BY clause") {
+        let name = text.split('"').nth(1)?;
+        return Some(SqlSubject::Ungrouped { name: name.to_owned() });
+    }
+    operator(text)
+}
+
+/// `.. operation <type> <sign> <type> ..`
+fn operator(text: &str) -> Option<SqlSubject> {
+    let rest = ["comparison operation ", "boolean operation ", "regex operation ", "concat operation "]
+        .iter()
+        .chain(&["bitwise operation ", "arithmetic expression ", "AtAt operation ", "arithmetic operation "])
+        .chain(&["decimal operation ", "temporal operation ", " operation "])
+        .find_map(|kind| Some(text.split_once(kind)?.1))?;
+    let rest = rest.split(" to valid types").next()?.split(": ").next()?;
+    let (left, rest) = take_type(rest)?;
+    let (sign, right) = rest.trim_start().rsplit_once(' ').map_or((rest, ""), |(sign, right)| (sign, right));
+    let (sign, right) = match take_type(right) {
+        Some((right, _)) => (sign, right),
+        // The name of a type may have spaces.
+        None => {
+            let (sign, right) = rest.trim_start().split_once(' ')?;
+            (sign, take_type(right)?.0)
+        }
+    };
+    Some(SqlSubject::Operator { sign: sign.trim().to_owned(), arguments: vec![arrow_name(left)?, arrow_name(right)?] })
+}
+
+/// The type that stands first, and what follows.
+fn take_type(text: &str) -> Option<(&str, &str)> {
+    let mut depth = 0_usize;
+    for (at, char) in text.char_indices() {
+        match char {
+            '(' => depth += 1,
+            ')' => depth = depth.checked_sub(1)?,
+            ' ' if depth == 0 => return Some((text.get(..at)?, text.get(at..)?)),
+            _ => {}
+        }
+    }
+    (!text.is_empty() && depth == 0).then_some((text, ""))
+}
+
+/// The types of a list, whose names may have commas in brackets.
+fn type_list(text: &str) -> Vec<&str> {
+    let (mut types, mut depth, mut start) = (Vec::new(), 0_usize, 0);
+    for (at, char) in text.char_indices() {
+        match char {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                types.extend(text.get(start..at).map(str::trim));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    types.extend(text.get(start..).map(str::trim).filter(|name| !name.is_empty()));
+    types
+}
+
+/// Arrow's words for a value that is not cast.
+fn miscast(text: &str) -> Option<SqlSubject> {
+    if let Some(rest) = text.strip_prefix("Cannot cast string '") {
+        let (text, rest) = rest.rsplit_once("' to value of ")?;
+        let field_type = arrow_name(rest.trim_end_matches(" type"))?;
+        return Some(SqlSubject::Text { text: text.to_owned(), field_type });
+    }
+    let (_, name) = text.strip_prefix("Can't cast value ")?.split_once(" to type ")?;
+    Some(SqlSubject::OutOfRange { field_type: arrow_name(name)? })
+}
+
+fn arrow_name(name: &str) -> Option<FieldType> {
+    let (base, inside) = name.split_once('(').map_or((name, ""), |(base, inside)| (base, inside.trim_end_matches(')')));
+    Some(match base {
+        "Boolean" => FieldType::Boolean,
+        "Int8" => FieldType::TinyInt,
+        "Int16" | "UInt8" => FieldType::SmallInt,
+        "Int32" | "UInt16" => FieldType::Integer,
+        "Int64" | "UInt32" | "UInt64" => FieldType::BigInt,
+        "Float16" | "Float32" => FieldType::Real,
+        "Float64" => FieldType::Double,
+        "Decimal32" | "Decimal64" | "Decimal128" | "Decimal256" => FieldType::Decimal(None),
+        "Date32" | "Date64" => FieldType::Date,
+        "Time32" | "Time64" => FieldType::Time,
+        "Timestamp" if inside.contains("UTC") || inside.contains("Some") => FieldType::TimestampTz,
+        "Timestamp" => FieldType::Timestamp,
+        "Interval" | "Duration" => FieldType::Interval,
+        "Utf8" | "LargeUtf8" | "Utf8View" | "Null" => FieldType::Varchar,
+        "Binary" | "LargeBinary" | "BinaryView" | "FixedSizeBinary" => FieldType::Binary,
+        "List" | "LargeList" | "FixedSizeList" => {
+            let item = inside.rsplit(' ').next().and_then(arrow_name).unwrap_or(FieldType::Varchar);
+            FieldType::Array(Box::new(item))
+        }
+        _ => return None,
+    })
+}
+
+/// A defect of the engine.
+pub(super) fn internal() -> SqlError {
+    let text = "the statement failed because of a defect in the server, whose log tells more";
+    SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("XX000")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(error: &SqlError, sqlstate: &str, message: &str) {
+        assert_eq!((error.sqlstate(), error.message.as_str()), (sqlstate, message));
+    }
+
+    #[test]
+    fn operators_and_functions_are_told_with_our_types() {
+        check(
+            &planning("Cannot coerce arithmetic expression Int64 + Timestamp(µs, \"UTC\") to valid types"),
+            "42883",
+            "Cannot apply '+' operator to [BIGINT, TIMESTAMP WITH TIME ZONE] (consider adding an explicit CAST)",
+        );
+        check(
+            &planning("Cannot infer common argument type for comparison operation Int64 IS DISTINCT FROM Boolean"),
+            "42883",
+            "Cannot apply 'IS DISTINCT FROM' operator to [BIGINT, BOOLEAN] (consider adding an explicit CAST)",
+        );
+        check(
+            &planning(
+                "No function matches the given name and argument types 'f(Decimal128(3, 2), Utf8)'. You might need",
+            ),
+            "42883",
+            "Cannot apply 'F' function to [DECIMAL, VARCHAR] (consider adding an explicit CAST)",
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_told_without_the_words_of_a_library() {
+        for error in [planning("Xyz"), computing("Xyz"), casting("Xyz"), argument("Xyz")] {
+            assert!(!error.message.contains("Xyz"), "{error:?}");
+        }
+    }
+}
