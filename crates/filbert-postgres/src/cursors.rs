@@ -105,7 +105,7 @@ impl Session {
             return Err(PgError::new(sqlstate::SYNTAX_ERROR, message).into());
         }
         let before = self.state.transaction();
-        let count = match self.start(&statement.text, &values).await? {
+        let count = match self.start(&statement.text, &values, &statement.declared).await? {
             Started::Count(count) => count,
             Started::Rows(mut rows) => {
                 if describes {
@@ -123,7 +123,7 @@ impl Session {
     /// The values of expressions, which are computed as a query without a table is.
     async fn evaluate(&mut self, inner: &Inner, parameters: &[Value<'static>]) -> Outcome<Vec<Value<'static>>> {
         let begin = "SELECT ";
-        let started = self.start(&format!("{begin}{}", inner.text), parameters).await;
+        let started = self.start(&format!("{begin}{}", inner.text), parameters, &[]).await;
         let moved = |failure: Failure| failure.moved_by(inner.before.saturating_sub(begin.len() as u32));
         let Started::Rows(mut rows) = started.map_err(moved)? else { return Ok(Vec::new()) };
         let mut values = Vec::new();
@@ -156,7 +156,7 @@ impl Session {
         if !matches!(prepared.kind, Kind::Engine(Command::Select)) {
             return Err(PgError::new(sqlstate::SYNTAX_ERROR, "a cursor needs a query, such as SELECT or VALUES").into());
         }
-        let progress = match self.start(&statement.text, values).await? {
+        let progress = match self.start(&statement.text, values, &prepared.declared).await? {
             Started::Rows(rows) => Progress::Rows(rows),
             Started::Count(_) => Progress::Done,
         };
@@ -187,7 +187,9 @@ impl Session {
     ) -> Outcome<u64> {
         if let Progress::New = portal.progress {
             // A portal that `Bind` made may be fetched from, too.
-            if let Started::Rows(rows) = self.start(&portal.statement.text, &portal.values).await? {
+            if let Started::Rows(rows) =
+                self.start(&portal.statement.text, &portal.values, &portal.statement.declared).await?
+            {
                 portal.progress = Progress::Rows(rows);
             }
         }

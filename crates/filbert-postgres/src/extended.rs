@@ -47,7 +47,14 @@ impl Session {
     pub(crate) async fn understand(&mut self, text: &str, oids: &[u32]) -> Outcome<Prepared> {
         if text.is_empty() {
             let kind = Kind::Engine(Command::Empty);
-            return Ok(Prepared { text: String::new(), kind, oids: Vec::new(), parameters: Vec::new(), columns: None });
+            return Ok(Prepared {
+                text: String::new(),
+                kind,
+                oids: Vec::new(),
+                parameters: Vec::new(),
+                declared: Vec::new(),
+                columns: None,
+            });
         }
         match Own::parse(text)? {
             Some(own) => self.understand_own(text, own, oids).await,
@@ -79,7 +86,7 @@ impl Session {
             Command::CopyIn(_) | Command::CopyOut(_) => None,
             _ => description.columns.clone(),
         };
-        Ok(Prepared { text: text.to_owned(), kind, oids: all, parameters, columns })
+        Ok(Prepared { text: text.to_owned(), kind, oids: all, parameters, declared: known, columns })
     }
 
     /// The protocol's own statements have the parameters and columns of what they are about.
@@ -89,6 +96,7 @@ impl Session {
             kind: Kind::Own(own.clone()),
             oids: Vec::new(),
             parameters: Vec::new(),
+            declared: Vec::new(),
             columns: None,
         };
         match &own {
@@ -96,6 +104,7 @@ impl Session {
                 let inner = self.understand_inner(statement, oids).await?;
                 prepared.oids = inner.oids;
                 prepared.parameters = inner.parameters;
+                prepared.declared = inner.declared;
             }
             Own::Execute { name, values } => {
                 prepared.columns.clone_from(&self.statements.get(name)?.columns);
@@ -220,13 +229,15 @@ impl Session {
                 self.link.out.command_complete(&crate::run::tag(command, 0));
                 return Ok(());
             }
-            Progress::New => match self.start(&portal.statement.text, &portal.values).await? {
-                Started::Rows(rows) => rows,
-                Started::Count(count) => {
-                    self.link.out.command_complete(&Session::end_tag(before, command, count));
-                    return Ok(());
+            Progress::New => {
+                match self.start(&portal.statement.text, &portal.values, &portal.statement.declared).await? {
+                    Started::Rows(rows) => rows,
+                    Started::Count(count) => {
+                        self.link.out.command_complete(&Session::end_tag(before, command, count));
+                        return Ok(());
+                    }
                 }
-            },
+            }
         };
         check_columns(&rows, &portal.statement)?;
         let before_count = rows.count;

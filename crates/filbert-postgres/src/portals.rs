@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use filbert_data::Value;
+use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnMeta, Command};
 
 use crate::{
@@ -31,6 +31,8 @@ pub(crate) struct Prepared {
     pub(crate) oids: Vec<u32>,
     /// The same as types; where an OID is not known, values are read as text.
     pub(crate) parameters: Vec<PgType>,
+    /// The types that the client or a cast in the text says of them, by which the engine plans the statement.
+    pub(crate) declared: Vec<Option<FieldType>>,
     pub(crate) columns: Option<Arc<[ColumnMeta]>>,
 }
 

@@ -44,10 +44,15 @@ pub(crate) fn command_of_word(word: &str, has_rows: bool) -> Option<Command> {
 }
 
 impl Session {
-    /// A statement as the engine takes it.
-    pub(crate) fn statement<'s>(&'s self, text: &'s str, parameters: &'s [Value<'s>]) -> Statement<'s> {
+    /// A statement as the engine takes it; `types` are those of its parameters that the client declared.
+    pub(crate) fn statement<'s>(
+        &'s self,
+        text: &'s str,
+        parameters: &'s [Value<'s>],
+        types: &'s [Option<FieldType>],
+    ) -> Statement<'s> {
         let timeout_ms = self.statement_timeout_ms;
-        Statement { text, parameters, session: Some(&self.state), timeout_ms, expected: ExpectedResult::Any }
+        Statement { text, parameters, types, session: Some(&self.state), timeout_ms, expected: ExpectedResult::Any }
     }
 
     /// Refuses statements in a transaction that failed, but for those that may end it.
@@ -76,8 +81,13 @@ impl Session {
     }
 
     /// Runs a statement at once, if it is a short one.
-    pub(crate) fn start_short(&self, text: &str, parameters: &[Value<'_>]) -> Outcome<Option<Started>> {
-        let result = self.engine()?.execute_short(&self.statement(text, parameters));
+    pub(crate) fn start_short(
+        &self,
+        text: &str,
+        parameters: &[Value<'_>],
+        types: &[Option<FieldType>],
+    ) -> Outcome<Option<Started>> {
+        let result = self.engine()?.execute_short(&self.statement(text, parameters, types));
         Ok(match result.transpose()? {
             None => None,
             Some(StatementResult::Count(count)) => Some(Started::Count(count)),
@@ -86,12 +96,17 @@ impl Session {
     }
 
     /// Runs a statement on the engine's threads.
-    pub(crate) async fn start_long(&mut self, text: &str, parameters: &[Value<'_>]) -> Outcome<Started> {
+    pub(crate) async fn start_long(
+        &mut self,
+        text: &str,
+        parameters: &[Value<'_>],
+        types: &[Option<FieldType>],
+    ) -> Outcome<Started> {
         let engine = self.engine()?;
         let (sender, receiver) = oneshot::channel();
         // Nobody waits any more if the client is gone; a cursor ends by being dropped.
         let reply = Box::new(move |result| drop(sender.send(result)));
-        let running = engine.execute(&self.statement(text, parameters), reply);
+        let running = engine.execute(&self.statement(text, parameters, types), reply);
         self.slot().set_running(running.clone());
         let result = self.wait(receiver).await;
         if result.is_err() {
@@ -104,10 +119,15 @@ impl Session {
     }
 
     /// Runs a statement.
-    pub(crate) async fn start(&mut self, text: &str, parameters: &[Value<'_>]) -> Outcome<Started> {
-        match self.start_short(text, parameters)? {
+    pub(crate) async fn start(
+        &mut self,
+        text: &str,
+        parameters: &[Value<'_>],
+        types: &[Option<FieldType>],
+    ) -> Outcome<Started> {
+        match self.start_short(text, parameters, types)? {
             Some(started) => Ok(started),
-            None => self.start_long(text, parameters).await,
+            None => self.start_long(text, parameters, types).await,
         }
     }
 
@@ -116,7 +136,7 @@ impl Session {
         let engine = self.engine()?;
         let (sender, receiver) = oneshot::channel();
         let reply = Box::new(move |result| drop(sender.send(result)));
-        engine.describe(&self.statement(text, &[]), types, reply);
+        engine.describe(&self.statement(text, &[], types), types, reply);
         let described = self.wait(receiver).await?;
         if self.slot().is_cancelled() {
             return Err(PgError::cancelled().into());

@@ -41,7 +41,7 @@ impl Session {
         }
         let word = lexer::first_word(text);
         if word != "copy"
-            && let Some(started) = self.start_short(text, &[])?
+            && let Some(started) = self.start_short(text, &[], &[])?
         {
             let command = match command_of_word(&word, matches!(started, Started::Rows(_))) {
                 Some(command) => command,
@@ -58,7 +58,7 @@ impl Session {
             Command::CopyIn(format) => self.copy_in(text, &[], format).await,
             Command::CopyOut(format) => self.copy_out(text, &[], format).await,
             command => {
-                let started = self.start_long(text, &[]).await?;
+                let started = self.start_long(text, &[], &[]).await?;
                 self.finish_simple(before, command, started).await
             }
         }

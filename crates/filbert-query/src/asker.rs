@@ -3,17 +3,32 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, Session};
+
+use crate::plan::context::ParameterTypes;
 
 /// Who asks, for as long as a statement lives.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asker {
     session: Option<Arc<Session>>,
+    /// The types of parameters that the client declared.
+    types: Arc<[Option<FieldType>]>,
 }
 
 impl Asker {
     pub(crate) fn new(session: Option<&Arc<Session>>) -> Asker {
-        Asker { session: session.cloned() }
+        Asker { session: session.cloned(), types: Arc::default() }
+    }
+
+    /// The same, who declared the types of parameters.
+    pub(crate) fn declaring(self, types: &ParameterTypes) -> Asker {
+        if types.iter().all(Option::is_none) { self } else { Asker { types: types.into(), ..self } }
+    }
+
+    /// The types of parameters that the client declared.
+    pub(crate) fn types(&self) -> &ParameterTypes {
+        &self.types
     }
 
     /// Whose SQL it is.
@@ -32,11 +47,51 @@ pub(crate) fn dialect_of(session: Option<&Arc<Session>>) -> Dialect {
     session.map_or_else(Dialect::default, |session| session.dialect())
 }
 
-/// What tells a plan from others of the same dialect: the text, the schemas that names without one are looked for in, and the time zone
-/// that timestamps of texts are in.
-pub(crate) fn plan_key<'t>(session: Option<&Arc<Session>>, text: &'t str) -> Cow<'t, str> {
-    match session.and_then(|session| session.planned_by()) {
-        Some(settings) => Cow::Owned(format!("{settings}{text}")),
-        None => Cow::Borrowed(text),
+/// What tells a plan from others of the same dialect: the text, the settings that plans depend on (the schemas that names without one are
+/// looked for in, the time zone that timestamps of texts are in), and the types of parameters that the client declared.
+pub(crate) fn plan_key<'t>(session: Option<&Arc<Session>>, text: &'t str, types: &ParameterTypes) -> Cow<'t, str> {
+    let settings = session.and_then(|session| session.planned_by());
+    if settings.is_none() && types.iter().all(Option::is_none) {
+        return Cow::Borrowed(text);
     }
+    let mut key = String::with_capacity(text.len() + 32);
+    if let Some(settings) = settings {
+        key.push_str(&settings);
+        key.push('\0');
+    }
+    for declared in types {
+        key.push_str(declared.as_ref().map_or("", short_name));
+        key.push('\u{1}');
+    }
+    key.push_str(text);
+    Cow::Owned(key)
+}
+
+/// A name that tells declared types apart: that of an array is its item's in capitals.
+fn short_name(declared: &FieldType) -> &'static str {
+    let (item, is_array) = match declared {
+        FieldType::Array(item) => (item.as_ref(), true),
+        other => (other, false),
+    };
+    let (name, of_array) = match item {
+        FieldType::Boolean => ("b", "B"),
+        FieldType::TinyInt => ("i1", "I1"),
+        FieldType::SmallInt => ("i2", "I2"),
+        FieldType::Integer => ("i4", "I4"),
+        FieldType::BigInt => ("i8", "I8"),
+        FieldType::Real => ("f4", "F4"),
+        FieldType::Double => ("f8", "F8"),
+        FieldType::Decimal(_) => ("n", "N"),
+        FieldType::Varchar | FieldType::Char => ("t", "T"),
+        FieldType::Date => ("d", "D"),
+        FieldType::Time => ("h", "H"),
+        FieldType::Timestamp => ("m", "M"),
+        FieldType::TimestampTz => ("z", "Z"),
+        FieldType::Interval => ("v", "V"),
+        FieldType::Uuid => ("u", "U"),
+        FieldType::Json => ("j", "J"),
+        FieldType::Binary => ("y", "Y"),
+        FieldType::Object | FieldType::Array(_) => ("o", "O"),
+    };
+    if is_array { of_array } else { name }
 }

@@ -49,13 +49,13 @@ pub(crate) fn of_plan(
             columns: Some(told_by_parameters(planned, types)),
             parameters: parameters(&types_of(&planned.parameters), types),
         },
-        Plan::Change { statement, .. } => Description {
+        Plan::Change { statement, asked, .. } => Description {
             command: match statement.parsed {
                 Parsed::Update(_) => Command::Update,
                 Parsed::Delete(_) => Command::Delete,
                 _ => Command::Insert,
             },
-            parameters: parameters(&wanted(engine, statement)?, types),
+            parameters: parameters(&wanted(engine, statement, asked)?, types),
             columns: told(engine, asker, statement)?,
         },
         Plan::Other(ParsedStatement { parsed: Parsed::Copy(copy), parameters }) => {
@@ -126,12 +126,17 @@ fn told(engine: &Inner, asker: &Asker, statement: &ParsedStatement) -> Result<Op
     let Some(mapped) = engine.tables.find(table)? else { return Err(engine.tables.not_found(table)) };
     let name = alias.as_deref().unwrap_or_else(|| schema_of(table).1);
     let state = engine.sessions.planning(asker.dialect());
-    Ok(Some(Returning::of(state, &mapped.mapping, name, items)?.columns().clone()))
+    Ok(Some(Returning::of(state, &mapped.mapping, name, items, asker.types())?.columns().clone()))
 }
 
-/// The types of the columns that parameters are given to.
-fn wanted(engine: &Inner, statement: &ParsedStatement) -> Result<Vec<Option<FieldType>>, SqlError> {
-    let mut wanted = vec![None; statement.parameters];
+/// The types of the columns that parameters are given to; those that expressions ask for where they stand within one.
+fn wanted(
+    engine: &Inner,
+    statement: &ParsedStatement,
+    asked: &[Option<FieldType>],
+) -> Result<Vec<Option<FieldType>>, SqlError> {
+    let mut wanted = asked.to_vec();
+    wanted.resize(statement.parameters, None);
     let table = match &statement.parsed {
         Parsed::Insert(insert) => &insert.table,
         Parsed::Update(update) => &update.table,
@@ -143,7 +148,7 @@ fn wanted(engine: &Inner, statement: &ParsedStatement) -> Result<Vec<Option<Fiel
         if let (Some(number), Some(column)) = (parameter(expr), mapping.columns.get(column))
             && let Some(place) = wanted.get_mut(number)
         {
-            place.get_or_insert_with(|| column.field_type.clone());
+            *place = Some(column.field_type.clone());
         }
     };
     match &statement.parsed {

@@ -41,7 +41,7 @@ use crate::session;
 use crate::surroundings::Server;
 use crate::tables::Tables;
 use crate::template::Template;
-use crate::threads::Threads;
+use crate::threads::{Threads, caught, caught_here};
 use crate::words::said;
 
 /// Figures of the engine.
@@ -107,11 +107,12 @@ impl Engine {
 impl QueryEngine for Engine {
     fn execute_short(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
         let in_words = |error| said(error, statement.text, dialect_of(statement.session));
+        let answer = || caught_here(|| self.inner.answer_in_place(statement).transpose()).transpose();
         if !self.inner.jobs.samples() {
-            return self.inner.answer_in_place(statement).map(|answered| answered.map_err(in_words));
+            return answer().map(|answered| answered.map_err(in_words));
         }
         let started = Utc::now();
-        let answered = self.inner.answer_in_place(statement)?.map_err(in_words);
+        let answered = answer()?.map_err(in_words);
         let session = statement.session.map(Arc::as_ref);
         self.inner.jobs.answered(statement.text, session, started, answered.as_ref().err());
         Some(answered)
@@ -125,7 +126,7 @@ impl QueryEngine for Engine {
         let task = Task {
             inner: self.inner.clone(),
             text: statement.text.to_owned(),
-            asker: Asker::new(statement.session),
+            asker: Asker::new(statement.session).declaring(statement.types),
             parameters: statement.parameters.iter().map(|value| value.clone().into_owned()).collect(),
             expected: statement.expected,
             limits: limits.clone(),
@@ -150,15 +151,15 @@ impl QueryEngine for Engine {
 
     fn describe(&self, statement: &Statement<'_>, types: &[Option<FieldType>], reply: DescribeReply) {
         let (inner, text, types) = (self.inner.clone(), statement.text.to_owned(), types.to_vec());
-        let asker = Asker::new(statement.session);
+        let asker = Asker::new(statement.session).declaring(&types);
         // What is known needs no other thread.
-        let key = plan_key(statement.session, statement.text);
+        let key = plan_key(statement.session, statement.text, &types);
         if let Some(plan) = inner.plans.find(asker.dialect(), &key, inner.version()) {
             let described = describe::of_plan(&inner, &asker, &plan, &types);
             return reply(described.map_err(|error| said(error, statement.text, asker.dialect())));
         }
         self.inner.threads.spawn(async move {
-            let described = describe::describe(&inner, &text, &asker, &types).await;
+            let described = caught(describe::describe(&inner, &text, &asker, &types)).await;
             reply(described.map_err(|error| said(error, &text, asker.dialect())));
         });
     }
@@ -167,7 +168,7 @@ impl QueryEngine for Engine {
         let (inner, text) = (self.inner.clone(), statement.text.to_owned());
         let asker = Asker::new(statement.session);
         self.inner.threads.spawn(async move {
-            let writer = row_writer::row_writer(&inner, &text, &asker, mode).await;
+            let writer = caught(row_writer::row_writer(&inner, &text, &asker, mode)).await;
             reply(writer.map_err(|error| said(error, &text, asker.dialect())));
         });
     }
@@ -221,7 +222,7 @@ impl Inner {
     /// Runs a statement in the caller's thread, if its plan is known and short.
     fn answer_in_place(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
         let dialect = dialect_of(statement.session);
-        let key = plan_key(statement.session, statement.text);
+        let key = plan_key(statement.session, statement.text, statement.types);
         let Some(plan) = self.plans.find(dialect, &key, self.version()) else {
             return self.answer_by_template(statement);
         };
@@ -237,7 +238,7 @@ impl Inner {
             return None;
         }
         let template = Template::of(statement.text)?;
-        let key = plan_key(statement.session, template.key());
+        let key = plan_key(statement.session, template.key(), &[]);
         let plan = self.plans.find_by_template(dialect_of(statement.session), &key, self.version())?;
         // What is wrong is told of the statement as it was written: it runs again, as what fails has changed nothing.
         self.run_in_place(&plan, statement, template.values())?.ok().map(Ok)
@@ -299,7 +300,7 @@ struct Task {
 
 impl Task {
     async fn run(mut self) -> Result<StatementResult, SqlError> {
-        let answered = self.answer().await;
+        let answered = caught(self.answer()).await;
         answered.map_err(|error| said(error, &self.text, self.asker.dialect()))
     }
 
@@ -317,7 +318,7 @@ impl Task {
                 }
                 self.query(planned, optimized.as_ref()).await
             }
-            Plan::Change { statement, short } => {
+            Plan::Change { statement, short, .. } => {
                 let tells = statement.parsed.tells_rows();
                 self.expect(if tells { ExpectedResult::Rows } else { ExpectedResult::UpdateCount })?;
                 let occasion = self.inner.sessions.occasion(self.asker.dialect(), self.asker.session());

@@ -3,19 +3,26 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow_schema::DataType;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::sqlparser::ast::Query;
-use filbert_data::Value;
+use datafusion::sql::sqlparser::ast::{Expr, Query};
+use filbert_data::{FieldType, Value};
 use filbert_grid::layout_changes;
-use filbert_grid::query::{CopyFormat, Dialect, SqlError};
+use filbert_grid::query::{CopyFormat, Dialect, SqlError, arrow_type};
 
 use crate::asker::{Asker, plan_key};
-use crate::dialect::{self, Copy, FileFormat, Parsed, ParsedStatement, Place, SessionCommand};
+use crate::dialect::{self, Copy, FileFormat, Insert, Parsed, ParsedStatement, Place, SessionCommand};
+use crate::dml::literals::{is_default, parameter};
+use crate::dml::select;
 use crate::engine::Inner;
-use crate::plan::planner::{PlannedQuery, check_count, columns_after, plan_query};
+use crate::plan::columns::name_columns;
+use crate::plan::context::ParameterTypes;
+use crate::plan::planner::{PlannedQuery, check_count, columns_after, parameter_types, plan_query, plan_rewritten};
+use crate::plan::scope;
 use crate::plan_cache::PlanCache;
 use crate::short::{ShortDml, ShortQuery};
 use crate::template::Template;
+use crate::types::field_type_of_arrow;
 
 /// A statement that is understood and planned as far as it can be without its parameters.
 #[allow(clippy::large_enum_variant, reason = "each is kept once, behind an Arc")]
@@ -31,12 +38,11 @@ pub(crate) enum Plan {
     Change {
         statement: ParsedStatement,
         short: Option<ShortDml>,
+        /// The types of parameters within expressions, where those tell them.
+        asked: Vec<Option<FieldType>>,
     },
     /// What concerns the session.
-    Session {
-        command: SessionCommand,
-        parameters: usize,
-    },
+    Session { command: SessionCommand, parameters: usize },
     /// Everything that is rare.
     Other(ParsedStatement),
 }
@@ -63,6 +69,27 @@ impl Plan {
 
     fn is_short(&self) -> bool {
         matches!(self, Plan::Query { short: Some(_), copy: None, .. } | Plan::Change { short: Some(_), .. })
+    }
+
+    /// Whether parameters of these types mean the same in a plan that was made without them: as what they are compared with, they are
+    /// found by a key or an index.
+    fn suits(&self, types: &ParameterTypes) -> bool {
+        let Plan::Query { planned, .. } = self else { return false };
+        let bits = |data_type: &DataType| match data_type {
+            DataType::Int16 => 16,
+            DataType::Int32 => 32,
+            DataType::Int64 => 64,
+            _ => 0,
+        };
+        let suits = |(wanted, declared): (&Option<DataType>, &Option<FieldType>)| match (wanted, declared) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(wanted), Some(declared)) => {
+                let declared = arrow_type(declared);
+                *wanted == declared || bits(&declared) > 0 && bits(&declared) <= bits(wanted)
+            }
+        };
+        planned.parameters.iter().zip(types).all(suits)
     }
 
     /// Whether this plan, of a statement with parameters, means the same as another that has these literals in their places.
@@ -166,7 +193,7 @@ impl Inner {
     /// The plan of a text, made now if it is not there.
     pub(crate) async fn plan(&self, text: &str, asker: &Asker) -> Result<Arc<Plan>, SqlError> {
         let version = self.version();
-        let key = plan_key(asker.session(), text);
+        let key = plan_key(asker.session(), text, asker.types());
         if let Some(plan) = self.plans.find(asker.dialect(), &key, version) {
             return Ok(plan);
         }
@@ -189,6 +216,14 @@ impl Inner {
             ..dialect::Limits::default()
         };
         let statement = dialect::parse(text, asker.dialect(), &limits, &self.path(asker))?;
+        if !asker.types().is_empty()
+            && matches!(statement.parsed, Parsed::Query(_))
+            && let Ok(plan) = self.make_plan(statement.clone(), &Asker::new(asker.session())).await
+            && plan.is_short()
+            && plan.suits(asker.types())
+        {
+            return Ok(plan);
+        }
         let planned = self.make_plan(statement, asker).await;
         planned.map_err(|error| dialect::located(error, text, asker.dialect()))
     }
@@ -200,7 +235,7 @@ impl Inner {
         }
         let Some(template) = Template::of(text) else { return false };
         let templates = self.plans.of_templates.of(asker.dialect());
-        let key = plan_key(asker.session(), template.key());
+        let key = plan_key(asker.session(), template.key(), &[]);
         if let Some(known) = templates.find(&key, version) {
             return known.is_some();
         }
@@ -232,11 +267,43 @@ impl Inner {
             },
             parsed @ (Parsed::Insert(_) | Parsed::Update(_) | Parsed::Delete(_)) => {
                 let state = self.sessions.planning_for(asker);
-                let short = ShortDml::of(&self.tables, &state, &parsed)?;
-                Ok(Plan::Change { statement: ParsedStatement { parsed, parameters }, short })
+                let short = ShortDml::of(&self.tables, &state, &parsed, asker.types())?;
+                let asked = if parameters > 0 { self.asked_by_change(&parsed, asker).await } else { Vec::new() };
+                Ok(Plan::Change { statement: ParsedStatement { parsed, parameters }, short, asked })
             }
             parsed => Ok(Plan::Other(ParsedStatement { parsed, parameters })),
         }
+    }
+
+    /// The types of parameters within the expressions of a change, as the query tells them that finds what is changed.
+    async fn asked_by_change(&self, parsed: &Parsed, asker: &Asker) -> Vec<Option<FieldType>> {
+        let query = match parsed {
+            Parsed::Update(update) => {
+                let alias = update.alias.as_deref().unwrap_or_else(|| dialect::schema_of(&update.table).1);
+                let is_computed = |expr: &&Expr| !is_default(expr) && parameter(expr).is_none();
+                let items: Vec<Expr> =
+                    update.assignments.iter().map(|(_, expr)| expr).filter(is_computed).cloned().collect();
+                let query = select::entries(&update.table, alias, &items, update.selection.as_ref());
+                query.map(|query| select::joined(query, &update.from))
+            }
+            Parsed::Delete(delete) => {
+                let alias = delete.alias.as_deref().unwrap_or_else(|| dialect::schema_of(&delete.table).1);
+                let query = select::entries(&delete.table, alias, &[], delete.selection.as_ref());
+                query.map(|query| select::joined(query, &delete.using))
+            }
+            Parsed::Insert(Insert { source: Some(source), .. }) => Ok((**source).clone()),
+            _ => return Vec::new(),
+        };
+        let Ok(mut query) = query else { return Vec::new() };
+        // What is wrong is told when the statement runs.
+        if scope::resolve(&self.tables, asker.dialect(), &mut query).is_err() {
+            return Vec::new();
+        }
+        name_columns(&mut query, &|name| self.tables.visible_columns(name));
+        let state = self.sessions.planning_for(asker);
+        let planned = plan_rewritten(&state, &self.tables, asker, query).await;
+        let types = planned.and_then(|plan| parameter_types(&plan)).unwrap_or_default();
+        types.iter().map(|wanted| wanted.as_ref().map(field_type_of_arrow)).collect()
     }
 
     async fn plan_query(
@@ -247,7 +314,7 @@ impl Inner {
         copy: Option<CopyFormat>,
     ) -> Result<Plan, SqlError> {
         let state = self.sessions.planning_for(asker);
-        let mut planned = plan_query(&state, &self.tables, asker.dialect(), query).await?;
+        let mut planned = plan_query(&state, &self.tables, asker, query).await?;
         planned.parameters.resize(parameters, None);
         // A plan whose parameters' types are open cannot be optimized before they are known.
         let optimized = state.optimize(&planned.plan).ok();

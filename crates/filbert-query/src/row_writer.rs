@@ -64,7 +64,7 @@ pub(crate) async fn row_writer(
     let Some(mapped) = tables.find(&insert.table)? else { return Err(tables.not_found(&insert.table)) };
     let state = engine.sessions.planning_for(asker);
     let mapping = mapped.mapping.clone();
-    let inserter = Inserter::new(tables, &state, insert, mapped)?;
+    let inserter = Inserter::new(tables, &state, insert, mapped, &[])?;
     let maker = inserter.maker();
     let mut targets = target_columns(&mapping, &insert.columns)?;
     fit_targets(&mapping, &insert.columns, &mut targets, rows.len());
@@ -121,7 +121,7 @@ pub(crate) fn copy_writer(
     let Some(mapped) = tables.find(table)? else { return Err(tables.not_found(table)) };
     let mapping = mapped.mapping.clone();
     let insert = Insert { table: table.to_owned(), ..Insert::default() };
-    let inserter = Inserter::new(tables, &engine.sessions.planning_for(asker), &insert, mapped)?;
+    let inserter = Inserter::new(tables, &engine.sessions.planning_for(asker), &insert, mapped, &[])?;
     let maker = inserter.maker();
     let mut targets = target_columns(&mapping, names)?;
     if names.is_empty() {

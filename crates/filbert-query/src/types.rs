@@ -14,7 +14,7 @@ use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive};
 use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Timelike};
 use datafusion::common::ScalarValue;
 use filbert_data::{FieldType, Interval, ToBlob, Value};
-use filbert_grid::query::{ColumnReader, arrow_type};
+use filbert_grid::query::{ColumnReader, QUOTIENT_SCALE, arrow_type};
 
 use crate::error::data_error;
 use filbert_grid::query::SqlError;
@@ -36,7 +36,7 @@ const UNTYPED: &str = "FIELD";
 /// The key of the metadata entry that tells what an object declares of its members.
 pub(crate) const MEMBERS_KEY: &str = "filbert.members";
 /// Digits behind the point of a decimal without declared scale.
-pub(crate) const DECIMAL_SCALE: i8 = 20;
+pub(crate) const DECIMAL_SCALE: i8 = 38;
 /// Days from the start of the common era to 1970-01-01.
 const EPOCH_DAYS_FROM_CE: i32 = 719_163;
 
@@ -133,7 +133,8 @@ pub(crate) fn field_type_of_arrow(data_type: &DataType) -> FieldType {
         DataType::Decimal32(precision, scale)
         | DataType::Decimal64(precision, scale)
         | DataType::Decimal128(precision, scale) => FieldType::Decimal(Some((*precision, *scale))),
-        DataType::Decimal256(..) => FieldType::Decimal(None),
+        DataType::Decimal256(_, scale) if *scale >= QUOTIENT_SCALE => FieldType::Decimal(None),
+        DataType::Decimal256(precision, scale) => FieldType::Decimal(Some((*precision, *scale))),
         DataType::Date32 | DataType::Date64 => FieldType::Date,
         DataType::Time32(_) | DataType::Time64(_) => FieldType::Time,
         DataType::Timestamp(_, None) => FieldType::Timestamp,
@@ -199,7 +200,12 @@ pub(crate) fn scalar_of(value: &Value<'_>) -> Result<ScalarValue, SqlError> {
         Value::Float64(value) => ScalarValue::Float64(Some(*value)),
         Value::Decimal(value) => {
             let (_, scale) = value.normalized().into_bigint_and_exponent();
-            let scale = i8::try_from(scale.clamp(0, i64::from(DECIMAL_SCALE))).unwrap_or(DECIMAL_SCALE);
+            if scale > i64::from(DECIMAL_SCALE) {
+                let text =
+                    format!("the decimal {value} has more than the {DECIMAL_SCALE} digits behind the point that fit");
+                return Err(data_error(text).with_sqlstate("22003"));
+            }
+            let scale = i8::try_from(scale.max(0)).unwrap_or(DECIMAL_SCALE);
             let unscaled = decimal256_of(value, scale)
                 .ok_or_else(|| data_error(format!("the decimal {value} has more digits than the 76 that fit")))?;
             ScalarValue::Decimal256(Some(unscaled), 76, scale)
@@ -268,8 +274,8 @@ pub(crate) fn value_of(scalar: &ScalarValue, field_type: &FieldType) -> Value<'s
             value.map(|value| Value::Decimal(BigDecimal::new(BigInt::from(value), i64::from(*scale))))
         }
         ScalarValue::Decimal256(value, _, scale) => value.map(|value| {
-            let unscaled = BigInt::from_signed_bytes_le(&value.to_le_bytes());
-            Value::Decimal(BigDecimal::new(unscaled, i64::from(*scale)).normalized())
+            let number = BigDecimal::new(BigInt::from_signed_bytes_le(&value.to_le_bytes()), i64::from(*scale));
+            Value::Decimal(if *scale >= QUOTIENT_SCALE { number.normalized() } else { number })
         }),
         ScalarValue::Utf8(value) | ScalarValue::LargeUtf8(value) | ScalarValue::Utf8View(value) => {
             value.as_deref().map(text)

@@ -65,7 +65,8 @@ fn beside(change: impl Fn(u32) + Sync, mut ask: impl FnMut()) {
 }
 
 fn start(member: &Member, text: &str, timeout_ms: Option<u64>) -> (Running, Result<StatementResult, SqlError>) {
-    let statement = Statement { text, parameters: &[], session: None, timeout_ms, expected: ExpectedResult::Any };
+    let statement =
+        Statement { text, parameters: &[], types: &[], session: None, timeout_ms, expected: ExpectedResult::Any };
     let (sender, receiver) = mpsc::channel();
     let running = member.engine.execute(&statement, Box::new(move |result| drop(sender.send(result))));
     (running, receiver.recv_timeout(PATIENCE).unwrap())

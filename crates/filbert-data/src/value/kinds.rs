@@ -9,7 +9,7 @@ use crate::FieldType;
 /// Whole numbers up to this are the same as doubles.
 const EXACT_DOUBLE_MAX: i64 = 1 << 53;
 /// Digits behind the point that an undeclared DECIMAL has.
-const DECIMAL_SCALE_MAX: i64 = 20;
+const DECIMAL_SCALE_MAX: i64 = 38;
 
 /// A set of kinds of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

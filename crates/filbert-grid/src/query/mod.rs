@@ -27,7 +27,7 @@ pub use describe::{Command, CopyFormat, CopyKind, DescribeReply, Description};
 pub use error::{SqlError, SqlErrorCode, SqlSubject};
 pub use figures::EngineFigures;
 pub use map_query::{Answer, EntryFilter, EntryProjection, MapQuery, PageEnd, Paging, PreparedQuery};
-pub use reader::ColumnReader;
+pub use reader::{ColumnReader, QUOTIENT_SCALE, quotient_digits};
 pub use session::{Dialect, Session, TransactionState};
 pub use statement::{
     ColumnMeta, Cursor, ExpectedResult, Page, PageReply, Running, Statement, StatementReply, StatementResult,

@@ -254,7 +254,22 @@ fn decimal(unscaled: BigInt, scale: Scale) -> Value<'static> {
     }
     let shortest = number.normalized();
     // Zeros before the point stay.
-    Value::Decimal(if shortest.as_bigint_and_exponent().1 < 0 { shortest.with_scale(0) } else { shortest })
+    let shortest = if shortest.as_bigint_and_exponent().1 < 0 { shortest.with_scale(0) } else { shortest };
+    Value::Decimal(if scale.digits == QUOTIENT_SCALE { quotient_digits(&shortest) } else { shortest })
+}
+
+/// The scale of columns of quotients and averages in PostgreSQL's dialect, which are shown with at least 16 digits that count.
+pub const QUOTIENT_SCALE: i8 = 37;
+
+/// A quotient with the digits that PostgreSQL shows of it: digits count in groups of four.
+pub fn quotient_digits(number: &BigDecimal) -> BigDecimal {
+    let (unscaled, exponent) = number.as_bigint_and_exponent();
+    let digits = unscaled.magnitude().to_string();
+    let place = i64::try_from(digits.len()).unwrap_or(0) - 1 - exponent;
+    // PostgreSQL estimates the place from the operands, which tells one less for operands that begin alike.
+    let is_one = exponent == 0 && digits == "1";
+    let groups = if is_one || digits == "0" { -1 } else { place.div_euclid(4) };
+    number.with_scale(exponent.max(16 - groups * 4).max(0))
 }
 
 fn text(text: &str, form: TextForm) -> Value<'_> {

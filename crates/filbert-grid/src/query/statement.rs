@@ -27,6 +27,8 @@ pub struct Statement<'a> {
     pub text: &'a str,
     /// Values of its `?`, in order.
     pub parameters: &'a [Value<'a>],
+    /// The types that the client declared of parameters, `$1` first; fewer than there are parameters, or none.
+    pub types: &'a [Option<FieldType>],
     /// Who asks, and how; `None` = somebody in Hazelcast's dialect.
     pub session: Option<&'a Arc<Session>>,
     /// How long it may run, fetching included, in milliseconds; 0 = as long as it takes, `None` = as the
@@ -116,7 +118,7 @@ pub fn arrow_type(field_type: &FieldType) -> DataType {
         FieldType::Integer => DataType::Int32,
         FieldType::BigInt => DataType::Int64,
         // Java's decimals have any number of digits; 76 with 20 behind the point come near enough.
-        FieldType::Decimal(None) => DataType::Decimal256(76, 20),
+        FieldType::Decimal(None) => DataType::Decimal256(76, 38),
         FieldType::Decimal(Some((precision @ 0..=38, scale))) => DataType::Decimal128((*precision).max(1), *scale),
         FieldType::Decimal(Some((precision, scale))) => DataType::Decimal256((*precision).min(76), *scale),
         FieldType::Real => DataType::Float32,

@@ -52,6 +52,7 @@ fn execute(
     let statement = Statement {
         text: request.sql,
         parameters: &parameters,
+        types: &[],
         session: None,
         timeout_ms: u64::try_from(request.timeout_millis).ok(),
         expected: expected(request.expected_result_type)?,

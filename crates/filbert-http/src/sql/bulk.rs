@@ -33,6 +33,7 @@ pub(crate) async fn answer(
     let statement = Statement {
         text: &text,
         parameters: &[],
+        types: &[],
         session: Some(session),
         timeout_ms: None,
         expected: ExpectedResult::UpdateCount,

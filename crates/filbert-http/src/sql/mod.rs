@@ -111,6 +111,7 @@ async fn answer(
     let statement = Statement {
         text: &text,
         parameters: &args,
+        types: &[],
         session: Some(session),
         timeout_ms: None,
         expected: ExpectedResult::Any,

@@ -70,7 +70,7 @@ impl Session {
         let engine = self.engine()?;
         let (sender, receiver) = oneshot::channel();
         let reply = Box::new(move |writer| drop(sender.send(writer)));
-        engine.row_writer(&self.statement(text, values), WriteMode::All, reply);
+        engine.row_writer(&self.statement(text, values, &[]), WriteMode::All, reply);
         let writer = self.wait(receiver).await??;
         let loader = Box::new(Loader::new(writer, format, self.shared.config.copy_row_bytes_max, self.zone.clone())?);
         self.link.out.copy_response(true, format_of(format), loader.columns());
@@ -147,7 +147,7 @@ impl Session {
 
     /// Gives rows to the client.
     pub(crate) async fn copy_out(&mut self, text: &str, values: &[Value<'_>], format: &CopyFormat) -> Outcome {
-        let Started::Rows(mut rows) = self.start(text, values).await? else {
+        let Started::Rows(mut rows) = self.start(text, values, &[]).await? else {
             return Err(PgError::new(sqlstate::INTERNAL, "COPY TO STDOUT gave no rows").into());
         };
         let writer = CopyWriter::new(format, &rows.columns)?;

@@ -43,7 +43,7 @@ pub(super) async fn write(
     format: &FileFormat,
 ) -> Result<u64, SqlError> {
     let state = engine.sessions.begin_for(asker);
-    let planned = plan_query(&state, &engine.tables, asker.dialect(), query).await?;
+    let planned = plan_query(&state, &engine.tables, asker, query).await?;
     let values = bind(&planned.parameters, parameters)?;
     let plan = with_parameters(planned.plan, values)?;
     let physical = state.create_physical_plan(&plan).await.map_err(|error| of_datafusion(&error))?;

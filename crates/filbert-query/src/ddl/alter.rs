@@ -124,7 +124,7 @@ impl RowChange {
     ) -> Result<Self, SqlError> {
         let grid = tables.grid()?;
         let maker = |mapping: &Arc<Mapping>| RowMaker::new(mapping, grid.schemas(), state, tables.catalog().row_ids());
-        let scope = RowScope::of(&old, schema_of(&old.name).1, false)?;
+        let scope = RowScope::of(&old, schema_of(&old.name).1, false, &[])?;
         let mut sources = Vec::with_capacity(new.columns.len());
         for origin in origins {
             sources.push(match origin {

@@ -236,8 +236,7 @@ async fn create_view(
     query: &Query,
 ) -> Result<(), SqlError> {
     // A view whose query cannot be planned helps nobody.
-    let planned =
-        plan_query(engine.sessions.planning(asker.dialect()), &engine.tables, asker.dialect(), query.clone()).await?;
+    let planned = plan_query(engine.sessions.planning(asker.dialect()), &engine.tables, asker, query.clone()).await?;
     let columns = planned.columns.iter().map(|column| (column.name.clone(), column.field_type.clone()));
     let view = View {
         name: name.to_owned(),

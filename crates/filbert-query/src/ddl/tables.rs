@@ -168,7 +168,7 @@ fn like(tables: &Tables, name: &str) -> Result<Vec<(String, ColumnFacts)>, SqlEr
 pub(crate) async fn create_as(engine: &Inner, asker: &Asker, statement: &CreateTable) -> Result<u64, SqlError> {
     let Some(query) = &statement.source else { return Ok(0) };
     let state = engine.sessions.planning(asker.dialect());
-    let planned = plan_query(state, &engine.tables, asker.dialect(), (**query).clone()).await?;
+    let planned = plan_query(state, &engine.tables, asker, (**query).clone()).await?;
     if !planned.parameters.is_empty() {
         return Err(parsing_error("a table cannot be made of a query with parameters").with_sqlstate("0A000"));
     }

@@ -2,10 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use bigdecimal::BigDecimal;
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, Offset,
-    OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TypedString, UnaryOperator,
-    Value, ValueWithSpan, Values, Visit, VisitMut, Visitor, VisitorMut,
+    CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause,
+    Offset, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TypedString,
+    UnaryOperator, Value, ValueWithSpan, Values, Visit, VisitMut, Visitor, VisitorMut,
 };
 use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlError};
@@ -121,6 +122,25 @@ impl VisitorMut for Rewriter {
         windows::resolve(select)
     }
 
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        // The least number of 64 bits, whose digits alone are beyond them.
+        if let Expr::UnaryOp { op: UnaryOperator::Minus, expr } = &*expression
+            && let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = expr.as_ref()
+            && self.of == Dialect::Postgres
+            && digits.parse::<i64>().is_err()
+            && format!("-{digits}").parse::<i64>().is_ok()
+        {
+            *expression = Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(text(&format!("-{digits}"))),
+                data_type: DataType::BigInt(None),
+                array: false,
+                format: None,
+            };
+        }
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
         match expression {
             Expr::Cast { kind, expr, data_type, array, format } => {
@@ -132,6 +152,12 @@ impl VisitorMut for Rewriter {
                 };
                 if field_type == FieldType::Interval && self.of == Dialect::Hazelcast {
                     return refuse("nothing can be cast to INTERVAL");
+                }
+                // The digits of a number without declared ones are those that it has.
+                if self.of == Dialect::Postgres && field_type == FieldType::Decimal(None) {
+                    let inner = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
+                    *expression = numeric(inner);
+                    return ControlFlow::Continue(());
                 }
                 if let Some(planned) = planner_type(&field_type) {
                     *data_type = planned;
@@ -154,6 +180,21 @@ impl VisitorMut for Rewriter {
                 match planned {
                     Some(planned) => *data_type = planned,
                     None => return refuse(format!("there is no literal of type {data_type}")),
+                }
+            }
+            Expr::Function(function) if self.of == Dialect::Postgres => narrow_arguments(function),
+            Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. })
+                if self.of == Dialect::Postgres && exact_number(digits).is_some() =>
+            {
+                if let Some(plain) = exact_number(digits) {
+                    *expression = plain;
+                }
+            }
+            Expr::UnaryOp { op, expr } if self.of == Dialect::Postgres && function_of_sign(*op).is_some() => {
+                narrow(expr, self.of);
+                let inner = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
+                if let Some(function) = function_of_sign(*op) {
+                    *expression = call(function, vec![inner], Vec::new(), None);
                 }
             }
             Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. })
@@ -185,6 +226,73 @@ impl VisitorMut for Rewriter {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// `x::numeric` in PostgreSQL's dialect: a text in quotes has the digits that stand there.
+fn numeric(inner: Expr) -> Expr {
+    let mut arguments = vec![inner];
+    if let Some(Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(digits), .. })) = arguments.first()
+        && let Ok(number) = digits.trim().parse::<BigDecimal>()
+        && let scale @ ..=36 = number.as_bigint_and_exponent().1.max(0)
+    {
+        let digits = |count: i64| Expr::value(Value::Number(count.to_string(), false));
+        arguments.extend([digits(76), digits(scale)]);
+    }
+    call("to_numeric", arguments, Vec::new(), None)
+}
+
+/// Digits of a number that an exact one can have here.
+const DIGITS_MAX: i64 = 76;
+/// Those behind the point.
+const SCALE_MAX: i64 = 36;
+
+/// A number that PostgreSQL takes as a `numeric` and the planner would not: one with an exponent, or beyond 64 bits. One that has more
+/// digits than a number can have here is a `double precision`.
+fn exact_number(digits: &str) -> Option<Expr> {
+    let is_large = digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<i64>().is_err();
+    if digits.starts_with("0x") || !(is_large || digits.contains(['e', 'E'])) {
+        return None;
+    }
+    let digits = digits.replace('_', "");
+    let number = digits.parse::<BigDecimal>().ok()?;
+    let (unscaled, exponent) = number.as_bigint_and_exponent();
+    let whole = i64::try_from(unscaled.magnitude().to_string().len()).unwrap_or(i64::MAX).saturating_sub(exponent);
+    let scale = exponent.max(0);
+    if scale > SCALE_MAX || whole.saturating_add(scale) > DIGITS_MAX {
+        return Some(call("to_float8", vec![text(&digits)], Vec::new(), None));
+    }
+    // With few digits, it is of the type that others of few digits have.
+    let precision = if whole.max(1) + scale <= 38 { whole.max(1) + scale } else { DIGITS_MAX };
+    let plain = text(&number.with_scale(scale).to_plain_string());
+    let count = |count: i64| Expr::value(Value::Number(count.to_string(), false));
+    Some(call("to_numeric", vec![plain, count(precision), count(scale)], Vec::new(), None))
+}
+
+/// Functions whose results are of their arguments' types.
+const OF_ARGUMENTS: [&str; 8] = ["abs", "mod", "gcd", "lcm", "nullif", "greatest", "least", "pg_typeof"];
+
+/// Whole numbers among the arguments of such functions, in PostgreSQL's dialect, as ones of 32 bits.
+fn narrow_arguments(function: &mut Function) {
+    let name = function.name.to_string().to_ascii_lowercase();
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    if OF_ARGUMENTS.contains(&name.as_str()) {
+        for argument in &mut list.args {
+            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument {
+                narrow(argument, Dialect::Postgres);
+            }
+        }
+    }
+}
+
+/// The function that a sign before an operand is in PostgreSQL's dialect.
+fn function_of_sign(op: UnaryOperator) -> Option<&'static str> {
+    Some(match op {
+        UnaryOperator::PGSquareRoot => "sqrt",
+        UnaryOperator::PGCubeRoot => "cbrt",
+        UnaryOperator::PGAbs => "abs",
+        UnaryOperator::BitwiseNot => "whole_not",
+        _ => return None,
+    })
 }
 
 pub(super) fn alias_of(name: &str) -> TableAlias {

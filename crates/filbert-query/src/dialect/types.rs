@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
 use filbert_data::FieldType;
 
 /// Digits of a decimal that is declared without precision, as DataFusion is told.
-const DECIMAL: ExactNumberInfo = ExactNumberInfo::PrecisionAndScale(76, 20);
+const DECIMAL: ExactNumberInfo = ExactNumberInfo::PrecisionAndScale(76, 38);
 
 /// What a type's name means; `None` = there is no such type.
 pub(crate) fn sql_type(data_type: &DataType) -> Option<FieldType> {

@@ -1,16 +1,22 @@
 //! Expressions over one row: defaults, generated columns, checks, what `SET` sets and `RETURNING` tells. They are planned once, and run
 //! over the values of a row without a plan.
+//!
+//! An expression means what it means in a query: it is planned as the one column of a query over a relation with the row's columns, by
+//! the same planner and the same rules.
 
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DataFusionError, ExprSchema, ScalarValue, TableReference};
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{ColumnarValue, Expr as Logical, Volatility};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, EmptyRelation, Expr as Logical, LogicalPlan, LogicalPlanBuilder, Volatility,
+};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias};
+use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlError;
 
@@ -18,7 +24,8 @@ use crate::catalog::Mapping;
 use crate::dml::literals::{constant, parameter};
 use crate::dml::writer::push_json;
 use crate::error::{data_error, of_datafusion, parsing_error};
-use crate::functions::resolve_fields;
+use crate::plan::context::{ParameterTypes, plan_expression};
+use crate::plan::planner::unaliased;
 use crate::scan::builder::{ColumnBuilder, batch};
 use crate::surroundings::Occasion;
 use crate::types::{field, field_type_of, is_untyped, untyped_field, value_of, with_members};
@@ -138,11 +145,19 @@ pub(crate) struct RowScope {
     schema: DFSchema,
     /// The columns of the row; those of the excluded one follow.
     width: usize,
+    /// The types of parameters that the client declared.
+    types: Vec<Option<FieldType>>,
 }
 
 impl RowScope {
-    /// The columns of a mapping under a name, and with `excluded` once more under that name.
-    pub(crate) fn of(mapping: &Mapping, name: &str, excluded: bool) -> Result<RowScope, SqlError> {
+    /// The columns of a mapping under a name, and with `excluded` once more under that name; and parameters, of these types as far as
+    /// they are known.
+    pub(crate) fn of(
+        mapping: &Mapping,
+        name: &str,
+        excluded: bool,
+        types: &ParameterTypes,
+    ) -> Result<RowScope, SqlError> {
         let names = std::iter::once(name).chain(excluded.then_some(EXCLUDED));
         let fields = names.flat_map(|name| {
             let of = |(index, column): (usize, &crate::catalog::MappingColumn)| {
@@ -155,7 +170,7 @@ impl RowScope {
             mapping.columns.iter().enumerate().map(move |column| (Some(TableReference::bare(name)), of(column)))
         });
         let schema = DFSchema::new_with_metadata(fields.collect(), Default::default());
-        Ok(RowScope { schema: schema.map_err(failed)?, width: mapping.columns.len() })
+        Ok(RowScope { schema: schema.map_err(failed)?, width: mapping.columns.len(), types: types.to_vec() })
     }
 
     /// Plans a value.
@@ -164,7 +179,9 @@ impl RowScope {
     /// It names what is not there, or cannot be planned.
     pub(crate) fn value(&self, state: &SessionState, expr: &Expr) -> Result<RowValue, SqlError> {
         if let Some(number) = parameter(expr) {
-            return Ok(RowValue::Taken(Taken { place: Place::Parameter(number), field_type: FieldType::Varchar }));
+            let declared = self.types.get(number).cloned().flatten();
+            let field_type = declared.unwrap_or(FieldType::Varchar);
+            return Ok(RowValue::Taken(Taken { place: Place::Parameter(number), field_type }));
         }
         if let Some(value) = constant(expr) {
             return Ok(RowValue::Constant(value));
@@ -188,24 +205,51 @@ impl RowScope {
     }
 
     fn logical(&self, state: &SessionState, expr: &Expr) -> Result<Logical, SqlError> {
-        let expr = ExprWithAlias { expr: expr.clone(), alias: None };
         // Where the row and the excluded one have the same columns, a name alone is the row's.
         let expr = match self.schema.fields().len() > self.width {
-            false => state.create_logical_expr_from_sql_expr(expr, &self.schema),
+            false => expr.clone(),
             true => {
                 let own = self.schema.iter().take(self.width).map(|(name, field)| (name.cloned(), Arc::clone(field)));
                 let own = DFSchema::new_with_metadata(own.collect(), Default::default()).map_err(failed)?;
-                let qualified = qualify(expr, &own);
-                state.create_logical_expr_from_sql_expr(qualified, &self.schema)
+                qualify(expr, &own)
             }
         };
-        let logical = expr.map_err(failed)?;
-        if has_subquery(&logical) {
-            return Err(parsing_error("a query within is not served here").with_sqlstate("0A000"));
-        }
-        let logical = logical.infer_placeholder_types(&self.schema).map_err(failed)?.0;
+        let logical = plan_expression(state, expr, &self.schema, &self.types).map_err(failed)?;
+        check_of_row(&logical)?;
         let logical = logical.transform(as_field).map_err(failed)?.data;
-        resolve_fields(logical, &self.schema).map_err(failed)
+        self.analyzed(state, logical).map_err(failed)
+    }
+
+    /// What the rules make of the expression as the one column of a query.
+    fn analyzed(&self, state: &SessionState, logical: Logical) -> Result<Logical, DataFusionError> {
+        let schema = Arc::new(self.schema.clone());
+        let relation = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema: schema.clone() });
+        let query = LogicalPlanBuilder::from(relation).project([logical])?.build()?;
+        let query = state.analyzer().execute_and_check(query, state.config_options(), |_, _| {})?;
+        let LogicalPlan::Projection(projection) = &query else {
+            return Err(DataFusionError::NotImplemented("a query as the value of a column of a row".to_owned()));
+        };
+        let Some(logical) = projection.expr.first() else {
+            return Err(DataFusionError::Internal("an expression is missing".to_owned()));
+        };
+        // Some functions are other expressions, which the optimizer puts in their place; what depends on the session stays a call.
+        let context = SimplifyContext::builder()
+            .with_schema(schema)
+            .with_config_options(Arc::clone(state.config_options()))
+            .build();
+        let simplified = |expr| match expr {
+            Logical::ScalarFunction(mut call) if call.func.signature().volatility == Volatility::Immutable => {
+                Ok(match call.func.simplify(std::mem::take(&mut call.args), &context)? {
+                    ExprSimplifyResult::Simplified(other) => Transformed::yes(other),
+                    ExprSimplifyResult::Original(args) => {
+                        call.args = args;
+                        Transformed::no(Logical::ScalarFunction(call))
+                    }
+                })
+            }
+            other => Ok(Transformed::no(other)),
+        };
+        Ok(unaliased(logical).clone().transform_up(simplified)?.data)
     }
 
     fn place(&self, column: &Column) -> Result<Place, SqlError> {
@@ -252,7 +296,7 @@ fn failed(error: DataFusionError) -> SqlError {
 }
 
 /// Names alone as names of the row's columns.
-fn qualify(expr: ExprWithAlias, own: &DFSchema) -> ExprWithAlias {
+fn qualify(expr: &Expr, own: &DFSchema) -> Expr {
     use datafusion::sql::sqlparser::ast::{Ident, VisitMut, VisitorMut};
     use std::ops::ControlFlow;
     struct Qualify<'s>(&'s DFSchema);
@@ -269,8 +313,8 @@ fn qualify(expr: ExprWithAlias, own: &DFSchema) -> ExprWithAlias {
             ControlFlow::Continue(())
         }
     }
-    let mut expr = expr;
-    let _ = VisitMut::visit(&mut expr.expr, &mut Qualify(own));
+    let mut expr = expr.clone();
+    let _ = VisitMut::visit(&mut expr, &mut Qualify(own));
     expr
 }
 
@@ -296,7 +340,7 @@ fn as_column(expr: Logical, parameters: &mut Vec<(usize, FieldRef)>) -> Result<T
     let Some(number) = number.and_then(|number| number.checked_sub(1)) else { return Ok(Transformed::no(expr)) };
     let field = match &placeholder.field {
         Some(field) if is_untyped(field) => untyped_field(&placeholder.id),
-        Some(field) => Field::new(&placeholder.id, field.data_type().clone(), true),
+        Some(field) => field.as_ref().clone().with_name(&placeholder.id).with_nullable(true),
         None => Field::new(&placeholder.id, DataType::Utf8View, true),
     };
     if !parameters.iter().any(|(known, _)| *known == number) {
@@ -335,10 +379,26 @@ fn seeing(physical: &Arc<dyn PhysicalExpr>, options: &Arc<ConfigOptions>) -> Res
     Ok(physical.clone().transform_up(rebound).map_err(failed)?.data)
 }
 
-fn has_subquery(expr: &Logical) -> bool {
-    let is_one =
-        |expr: &Logical| Ok(matches!(expr, Logical::ScalarSubquery(_) | Logical::InSubquery(_) | Logical::Exists(_)));
-    expr.exists(is_one).unwrap_or(true)
+/// Fails for what is of more than one row.
+fn check_of_row(expr: &Logical) -> Result<(), SqlError> {
+    let mut refusal = None;
+    let found = expr.apply(|expr| {
+        refusal = match expr {
+            Logical::ScalarSubquery(_) | Logical::InSubquery(_) | Logical::Exists(_) | Logical::SetComparison(_) => {
+                Some(("a query within is not served here", "0A000"))
+            }
+            Logical::AggregateFunction(_) => Some(("aggregate functions are not allowed here", "42803")),
+            Logical::WindowFunction(_) => Some(("window functions are not allowed here", "42P20")),
+            Logical::Unnest(_) => Some(("set-returning functions are not allowed here", "0A000")),
+            _ => return Ok(TreeNodeRecursion::Continue),
+        };
+        Ok(TreeNodeRecursion::Stop)
+    });
+    found.map_err(failed)?;
+    match refusal {
+        Some((text, sqlstate)) => Err(parsing_error(text).with_sqlstate(sqlstate)),
+        None => Ok(()),
+    }
 }
 
 impl RowExpression {

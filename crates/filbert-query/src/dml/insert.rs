@@ -23,7 +23,7 @@ impl Dml<'_> {
         let mapped = self.mapped(&insert.table)?;
         let mapping = mapped.mapping.clone();
         let state = self.sessions.planning_within(self.dialect, &self.occasion);
-        let inserter = Inserter::new(self.tables, &state, insert, mapped)?;
+        let inserter = Inserter::new(self.tables, &state, insert, mapped, self.asker.types())?;
         let returning =
             self.returning(&mapping, insert.alias.as_deref(), &insert.table, insert.returning.as_deref())?;
         let mut adding = Adding::new(&inserter, self.pending(inserter.table()), returning.is_some());

@@ -18,6 +18,7 @@ use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::dml::targets::assigned_columns;
 use crate::error::parsing_error;
+use crate::plan::context::ParameterTypes;
 use crate::plan::session::catalog_name;
 use crate::scan::table::MapTable;
 use crate::surroundings::Occasion;
@@ -90,6 +91,7 @@ impl Inserter {
         state: &SessionState,
         insert: &Insert,
         mapped: Mapped,
+        types: &ParameterTypes,
     ) -> Result<Self, SqlError> {
         let Mapped { mapping, table } = mapped;
         let grid = tables.grid()?;
@@ -100,7 +102,8 @@ impl Inserter {
             Some(on_conflict) => {
                 check_target(&mapping, &on_conflict.target)?;
                 let name = insert.alias.as_deref().unwrap_or_else(|| schema_of(&insert.table).1);
-                on_key(&mapping, &table, name, on_conflict, state, &maker)?
+                let scope = RowScope::of(&mapping, name, true, types)?;
+                on_key(&mapping, &table, &scope, on_conflict, state, &maker)?
             }
         };
         let updates_own = state.config_options().catalog.default_catalog == catalog_name(Dialect::Crate);
@@ -353,17 +356,16 @@ fn check_target(mapping: &Mapping, target: &ConflictTarget) -> Result<(), SqlErr
 fn on_key(
     mapping: &Mapping,
     table: &MapTable,
-    name: &str,
+    scope: &RowScope,
     on_conflict: &OnConflict,
     state: &SessionState,
     maker: &RowMaker,
 ) -> Result<OnKey, SqlError> {
     let Some(assignments) = &on_conflict.update else { return Ok(OnKey::Nothing) };
-    let scope = RowScope::of(mapping, name, true)?;
     let mut sets = Vec::with_capacity(assignments.len());
     for (column, expr) in assigned_columns(mapping, assignments, false)? {
         // A default may be another for each row.
-        let value = if is_default(expr) { None } else { Some(maker.assigned(column, expr, &scope, state)?) };
+        let value = if is_default(expr) { None } else { Some(maker.assigned(column, expr, scope, state)?) };
         sets.push((column, value));
     }
     let condition = match &on_conflict.selection {

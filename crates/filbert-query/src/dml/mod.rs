@@ -20,7 +20,7 @@ pub(crate) mod literals;
 pub(crate) mod pending;
 pub(crate) mod returning;
 pub(crate) mod rows;
-mod select;
+pub(crate) mod select;
 pub(crate) mod stored;
 pub(crate) mod targets;
 mod update;
@@ -59,6 +59,8 @@ pub(crate) struct Dml<'e> {
     pub(crate) tables: &'e Tables,
     pub(crate) sessions: &'e Sessions,
     pub(crate) dialect: Dialect,
+    /// Who asks.
+    pub(crate) asker: &'e Asker,
     /// Who asks, and when the statement began.
     pub(crate) occasion: Occasion,
     /// What may end the statement early, if anything.
@@ -67,12 +69,13 @@ pub(crate) struct Dml<'e> {
 
 impl<'e> Dml<'e> {
     /// A statement of somebody that begins now.
-    pub(crate) fn begins(engine: &'e Inner, asker: &Asker, limits: Option<Limits>) -> Result<Dml<'e>, SqlError> {
+    pub(crate) fn begins(engine: &'e Inner, asker: &'e Asker, limits: Option<Limits>) -> Result<Dml<'e>, SqlError> {
         Ok(Dml {
             grid: engine.tables.grid()?,
             tables: &engine.tables,
             sessions: &engine.sessions,
             dialect: asker.dialect(),
+            asker,
             occasion: engine.sessions.occasion(asker.dialect(), asker.session()),
             limits,
         })
@@ -82,7 +85,7 @@ impl<'e> Dml<'e> {
 impl Dml<'_> {
     async fn stream(&self, query: Query, parameters: &[Value<'_>]) -> Result<SendableRecordBatchStream, SqlError> {
         let state = self.sessions.begin_within(self.dialect, &self.occasion);
-        let plan = plan_rewritten(&state, self.tables, self.dialect, query).await?;
+        let plan = plan_rewritten(&state, self.tables, self.asker, query).await?;
         let types = crate::plan::planner::parameter_types(&plan)?;
         // A parameter may stand in a part that was optimized away or in an assignment alone: more values are no error here.
         let values = bind(&types, parameters.get(..types.len()).unwrap_or(parameters))?;
@@ -123,7 +126,7 @@ impl Dml<'_> {
     ) -> Result<Option<Returning>, SqlError> {
         let name = alias.unwrap_or_else(|| schema_of(table).1);
         let state = self.sessions.planning_within(self.dialect, &self.occasion);
-        items.map(|items| Returning::of(&state, mapping, name, items)).transpose()
+        items.map(|items| Returning::of(&state, mapping, name, items, self.asker.types())).transpose()
     }
 }
 

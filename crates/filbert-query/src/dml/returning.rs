@@ -12,6 +12,7 @@ use filbert_grid::query::{ColumnMeta, SqlError};
 use crate::catalog::Mapping;
 use crate::dml::expressions::{Inputs, RowScope, RowValue};
 use crate::error::{data_error, of_datafusion, parsing_error};
+use crate::plan::context::ParameterTypes;
 use crate::scan::builder::{ColumnBuilder, batch};
 use crate::surroundings::Occasion;
 use crate::types::field;
@@ -38,8 +39,9 @@ impl Returning {
         mapping: &Mapping,
         name: &str,
         items: &[SelectItem],
+        types: &ParameterTypes,
     ) -> Result<Returning, SqlError> {
-        let scope = RowScope::of(mapping, name, false)?;
+        let scope = RowScope::of(mapping, name, false, types)?;
         let (mut columns, mut values) = (Vec::new(), Vec::new());
         let mut tell = |name: &str, expr: &Expr| -> Result<(), SqlError> {
             let value = scope.value(state, expr)?;

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{Expr, FunctionArguments};
 use filbert_data::dates::Zone;
 use filbert_data::{Blob, DataError, FieldReader, FieldType, Formats, Value};
 use filbert_grid::Schemas;
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{Dialect, SqlError};
 use uuid::Uuid;
 
 use crate::arrays;
@@ -21,8 +21,10 @@ use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::{constant, is_default};
 use crate::dml::writer::EntryWriter;
 use crate::error::data_error;
-use crate::functions::{moment_of_column, takes_zone, value_of_field, zone_of_changes};
+use crate::functions::{moment_of_column, numbers, takes_zone, value_of_field, zone_of_changes};
+use crate::plan::session::dialect_of;
 use crate::surroundings::Occasion;
+use crate::types::DECIMAL_SCALE;
 
 /// Makes entries of rows.
 pub(crate) struct RowMaker {
@@ -36,6 +38,8 @@ pub(crate) struct RowMaker {
     schemas: Arc<Schemas>,
     /// In which time zone timestamps without one are, where dates are read as PostgreSQL reads them.
     zone: Option<Zone>,
+    /// Whether numbers become those of their columns as PostgreSQL casts them.
+    rounds: bool,
 }
 
 /// What a column of a table asks of its values.
@@ -78,7 +82,7 @@ impl RowMaker {
         let writer = EntryWriter::new(mapping, schemas)?;
         let (mut rules, mut generated, mut checks) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(facts) = &mapping.table {
-            let scope = RowScope::of(mapping, crate::dialect::schema_of(&mapping.name).1, false)?;
+            let scope = RowScope::of(mapping, crate::dialect::schema_of(&mapping.name).1, false, &[])?;
             for (index, (column, facts)) in mapping.columns.iter().zip(&facts.columns).enumerate() {
                 if let Some(expression) = &facts.generated {
                     generated.push((index, scope.expression(state, &expression.expr)?));
@@ -111,6 +115,7 @@ impl RowMaker {
             row_ids: row_ids.clone(),
             schemas: schemas.clone(),
             zone: zone_of_changes(state.config_options()),
+            rounds: dialect_of(state) == Dialect::Postgres,
         })
     }
 
@@ -162,6 +167,10 @@ impl RowMaker {
             _ => value,
         };
         let Some(rule) = self.rules.get(column) else { return self.writer.convert(column, value) };
+        let value = match value {
+            number @ (Value::Decimal(_) | Value::Float64(_) | Value::Float32(_)) => self.number(column, number)?,
+            value => value,
+        };
         let value = match &rule.array {
             None => self.writer.convert(column, value)?,
             Some(field_type) => arrays::convert(value, field_type, rule.declared.as_ref()).map_err(|error| {
@@ -172,6 +181,24 @@ impl RowMaker {
             Some(declared) => declared.fit(self.column_name(column), value),
             _ => Ok(value),
         }
+    }
+
+    /// A fraction as its column has it: rounded in PostgreSQL's dialect, and refused where digits would be lost.
+    fn number<'v>(&self, column: usize, number: Value<'v>) -> Result<Value<'v>, SqlError> {
+        let Some(field_type) = self.mapping.columns.get(column).map(|column| &column.field_type) else {
+            return Ok(number);
+        };
+        let number = if self.rounds { numbers::assigned(number, field_type)? } else { number };
+        if let (Value::Decimal(digits), FieldType::Decimal(None)) = (&number, field_type)
+            && digits.normalized().as_bigint_and_exponent().1 > i64::from(DECIMAL_SCALE)
+        {
+            let text = format!(
+                "column {:?}: a number has more than {DECIMAL_SCALE} digits behind the point, which is what numeric can have",
+                self.column_name(column)
+            );
+            return Err(data_error(text).with_sqlstate("22003"));
+        }
+        Ok(number)
     }
 
     /// Takes what may be the value of an untyped field as its column has it.

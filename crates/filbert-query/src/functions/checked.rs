@@ -20,7 +20,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
+    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDF, cast,
 };
 use datafusion::optimizer::AnalyzerRule;
@@ -29,12 +29,10 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlSubject};
 
+use super::numbers;
 use super::row::{Function, failed, is_integer, is_text, wrong_arguments};
 use super::text::JSON_AS_TEXT;
 use crate::error::{carried, data_error};
-
-/// Digits behind the point of a quotient of decimals.
-const QUOTIENT_SCALE: i8 = crate::types::DECIMAL_SCALE;
 
 static ADD: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(Function::udf("checked_add", coerce, returns, |args| compute(args, Operator::Plus))));
@@ -61,6 +59,12 @@ impl ExprPlanner for Planner {
         if let Some(planned) = super::fields::binary(&expr.left, &expr.op, &expr.right, schema) {
             return Ok(PlannerResult::Planned(planned));
         }
+        if self.dialect == Dialect::Postgres
+            && let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema))
+            && let Some(planned) = numbers::operators::plan(&expr, &left, &right)?
+        {
+            return Ok(PlannerResult::Planned(planned));
+        }
         if self.dialect != Dialect::Hazelcast
             && let Some(planned) = as_in_postgresql(&expr, schema)
         {
@@ -69,6 +73,7 @@ impl ExprPlanner for Planner {
         let (function, grow): (_, fn(u32, u32) -> u32) = match expr.op {
             BinaryOperator::Plus => (&ADD, |left, right| left.max(right) + 1),
             BinaryOperator::Minus => (&SUBTRACT, |left, right| left.max(right) + 1),
+            BinaryOperator::Multiply if is_fine(&expr, schema) => return Ok(product(expr)),
             BinaryOperator::Multiply => (&MULTIPLY, |left, right| left + right),
             BinaryOperator::Divide => return Ok(quotient(expr, schema)),
             _ => return Ok(PlannerResult::Original(expr)),
@@ -159,7 +164,7 @@ fn whole_numbers(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Opt
     })
 }
 
-/// A quotient of decimals with twenty digits behind the point: DataFusion gives it four more than the dividend has.
+/// A quotient of decimals with twenty digits behind the point, or more where the operands have more.
 fn quotient(expr: RawBinaryExpr, schema: &DFSchema) -> PlannerResult<RawBinaryExpr> {
     let types = [expr.left.get_type(schema), expr.right.get_type(schema)];
     let [Ok(left), Ok(right)] = types else { return PlannerResult::Original(expr) };
@@ -167,18 +172,30 @@ fn quotient(expr: RawBinaryExpr, schema: &DFSchema) -> PlannerResult<RawBinaryEx
     if !is_exact(&left) || !is_exact(&right) || !(left.is_decimal() || right.is_decimal()) {
         return PlannerResult::Original(expr);
     }
-    let scale = |data_type: &DataType| match data_type {
-        DataType::Decimal32(_, scale)
-        | DataType::Decimal64(_, scale)
-        | DataType::Decimal128(_, scale)
-        | DataType::Decimal256(_, scale) => *scale,
-        _ => 0,
-    };
-    PlannerResult::Planned(Expr::BinaryExpr(BinaryExpr {
-        left: Box::new(cast(expr.left, DataType::Decimal256(76, scale(&left).max(QUOTIENT_SCALE - 4)))),
-        op: Operator::Divide,
-        right: Box::new(cast(expr.right, DataType::Decimal256(76, scale(&right)))),
-    }))
+    exact("decimal_divide", expr)
+}
+
+/// Whether the product of decimals has more digits behind the point than a decimal can have.
+fn is_fine(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
+    let scale = |operand: &Expr| operand.get_type(schema).ok().as_ref().and_then(numbers::decimals::scale_of);
+    match (scale(&expr.left), scale(&expr.right)) {
+        (Some(left), Some(right)) => i32::from(left) + i32::from(right) > i32::from(crate::types::DECIMAL_SCALE),
+        _ => false,
+    }
+}
+
+/// A product of decimals, rounded where it has more digits than a decimal can have.
+fn product(expr: RawBinaryExpr) -> PlannerResult<RawBinaryExpr> {
+    exact("decimal_multiply", expr)
+}
+
+fn exact(name: &str, expr: RawBinaryExpr) -> PlannerResult<RawBinaryExpr> {
+    match numbers::operators::function(name) {
+        Some(function) => {
+            PlannerResult::Planned(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![expr.left, expr.right])))
+        }
+        None => PlannerResult::Original(expr),
+    }
 }
 
 /// Bits that the values of a whole number have at most, without the sign.
@@ -248,7 +265,9 @@ fn overflow(left: &ColumnarValue, right: &ColumnarValue, operator: Operator) -> 
 
 /// Puts the functions in the place of the operators.
 #[derive(Debug)]
-pub(super) struct Checked;
+pub(super) struct Checked {
+    pub(super) dialect: Dialect,
+}
 
 impl AnalyzerRule for Checked {
     fn name(&self) -> &str {
@@ -256,7 +275,7 @@ impl AnalyzerRule for Checked {
     }
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        let transformed = plan.transform_up_with_subqueries(checked_plan)?;
+        let transformed = plan.transform_up_with_subqueries(|plan| checked_plan(plan, self.dialect))?;
         if !transformed.transformed {
             return Ok(transformed.data);
         }
@@ -264,7 +283,7 @@ impl AnalyzerRule for Checked {
     }
 }
 
-fn checked_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn checked_plan(plan: LogicalPlan, dialect: Dialect) -> Result<Transformed<LogicalPlan>> {
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = &plan {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
@@ -272,7 +291,13 @@ fn checked_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     let transformed = plan.map_expressions(|expression| {
         let name = names.save(&expression);
-        let transformed = expression.transform_up(|expression| Ok(checked(expression, &schema)))?;
+        let transformed = expression.transform_up(|expression| {
+            let checked = checked(expression, &schema);
+            Ok(match dialect {
+                Dialect::Postgres => checked.transform_data(|expression| Ok(in_postgresql(expression, &schema)))?,
+                _ => checked,
+            })
+        })?;
         Ok(transformed.update_data(|expression| name.restore(expression)))
     })?;
     if !transformed.transformed {
@@ -301,6 +326,14 @@ fn checked(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Expr::Cast(to_text) if is_text(to_text.field.data_type()) && is_json(&to_text.expr, schema) => {
             call(&JSON_AS_TEXT, vec![*to_text.expr])
         }
+        // Of a type whose scale tells nothing, a text has no zeros at its end, and a floating-point number all digits that count.
+        Expr::Cast(of_decimal) if is_free_decimal(&of_decimal, schema) => {
+            let (from, to) = (numbers::decimals::FREE, of_decimal.field.data_type().clone());
+            match numbers::casts::call(*of_decimal.expr, &from, &to, numbers::operators::function) {
+                Ok(call) => Transformed::yes(call),
+                Err(expr) => Transformed::no(cast(expr, to)),
+            }
+        }
         // A function's number is its name as a text.
         Expr::Cast(to_text) if is_text(to_text.field.data_type()) && is_function_number(&to_text.expr, schema) => {
             let kind = Expr::Literal(ScalarValue::Utf8View(Some("proc".to_owned())), None);
@@ -318,6 +351,36 @@ fn checked(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         other => Transformed::no(other),
     }
+}
+
+/// Casts between numbers and texts as PostgreSQL has them, and results whose digits are known.
+fn in_postgresql(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expression {
+        Expr::Cast(Cast { expr, field }) => {
+            let Ok(from) = expr.get_type(schema) else { return Transformed::no(Expr::Cast(Cast { expr, field })) };
+            match numbers::casts::call(*expr, &from, field.data_type(), numbers::operators::function) {
+                Ok(call) => Transformed::yes(call),
+                Err(expr) => Transformed::no(Expr::Cast(Cast { expr: Box::new(expr), field })),
+            }
+        }
+        Expr::ScalarFunction(call) => {
+            let known = match Expr::ScalarFunction(call.clone()).get_type(schema) {
+                Ok(result) => numbers::with_scale(&call, &result),
+                Err(_) => None,
+            };
+            match known {
+                Some(known) => Transformed::yes(known),
+                None => Transformed::no(Expr::ScalarFunction(call)),
+            }
+        }
+        other => Transformed::no(other),
+    }
+}
+
+fn is_free_decimal(of_decimal: &Cast, schema: &DFSchema) -> bool {
+    let to = of_decimal.field.data_type();
+    (is_text(to) || *to == DataType::Float64)
+        && of_decimal.expr.get_type(schema).is_ok_and(|from| numbers::decimals::is_free(&from))
 }
 
 fn is_json(expression: &Expr, schema: &DFSchema) -> bool {

@@ -66,10 +66,10 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         Function::with_volatility("random", Volatility::Volatile, coerce_rand, returns_double, rand),
         Function::udf("abs", coerce_number, returns_argument, |args| exact(args, Exact::Abs)),
         Function::udf("sign", coerce_number, returns_argument, |args| exact(args, Exact::Sign)),
-        Function::udf("ceil", coerce_number, returns_argument, |args| exact(args, Exact::Ceil)),
-        Function::udf("ceiling", coerce_number, returns_argument, |args| exact(args, Exact::Ceil)),
-        Function::udf("floor", coerce_number, returns_argument, |args| exact(args, Exact::Floor)),
-        Function::udf("round", coerce_round, returns_argument, |args| exact(args, Exact::Round)),
+        Function::udf("ceil", coerce_number, returns_rounded, |args| exact(args, Exact::Ceil)),
+        Function::udf("ceiling", coerce_number, returns_rounded, |args| exact(args, Exact::Ceil)),
+        Function::udf("floor", coerce_number, returns_rounded, |args| exact(args, Exact::Floor)),
+        Function::udf("round", coerce_round, returns_rounded, |args| exact(args, Exact::Round)),
         Function::udf("truncate", coerce_round, returns_argument, |args| exact(args, Exact::Truncate)),
         Function::udf("trunc", coerce_round, returns_argument, |args| exact(args, Exact::Truncate)),
         Function::udf("mod", coerce_mod, |_| Ok(FieldType::BigInt), modulo),
@@ -159,6 +159,16 @@ fn returns_argument(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
         DataType::Decimal256(precision, scale) => FieldType::Decimal(Some((*precision, *scale))),
         _ => field_type_of(field),
     }))
+}
+
+/// The argument's type with room for one more digit, which rounding may add.
+fn returns_rounded(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
+    Ok(match returns_argument(args)? {
+        FieldType::Decimal(Some((precision, scale))) if precision != 38 => {
+            FieldType::Decimal(Some((precision.saturating_add(1).min(76), scale)))
+        }
+        other => other,
+    })
 }
 
 fn one(args: &ScalarFunctionArgs, compute: impl Fn(f64) -> f64) -> Result<ColumnarValue> {

@@ -12,12 +12,14 @@
 //! | `fields` | members of objects: `object['member']` |
 //! | `postgres` | values as PostgreSQL has them: patterns, `jsonb`, texts, arrays, casts |
 //! | `server` | what PostgreSQL and CrateDB have: about the session, the catalogs, and expressions |
+//! | `numbers` | functions and operators on numbers in PostgreSQL's dialect |
 //! | `totals` | result types of `SUM` and `AVG` |
 
 mod checked;
 mod fields;
 mod json;
 mod math;
+pub(crate) mod numbers;
 mod postgres;
 mod row;
 mod series;
@@ -35,10 +37,10 @@ use datafusion::execution::FunctionRegistry;
 use datafusion::prelude::SessionContext;
 use filbert_grid::query::Dialect;
 
-pub(crate) use fields::{Fields, resolve as resolve_fields, value_of_field};
+pub(crate) use fields::{Fields, value_of_field};
 pub(crate) use json::{Kind, Node, push_json_text};
-pub(crate) use postgres::{Document, Values, ValuesRule, escaped_pattern, lower};
 pub(crate) use postgres::dates::{moment_of_column, takes_zone, zone_of_changes};
+pub(crate) use postgres::{Document, Values, ValuesRule, escaped_pattern, lower};
 pub(crate) use server::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY, array_parameters};
 
 /// Makes a session know the functions, and the rules by which operators and aggregates become ours.
@@ -59,8 +61,17 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
             context.register_udf(function);
         }
     }
-    for aggregate in totals::aggregates() {
+    for aggregate in totals::aggregates(dialect) {
         context.register_udaf(aggregate);
+    }
+    // Last, for they take the place of functions of the same names.
+    if dialect == Dialect::Postgres {
+        for function in numbers::functions() {
+            context.register_udf(function);
+        }
+        for aggregate in numbers::aggregates() {
+            context.register_udaf(aggregate);
+        }
     }
     for (name, function) in series::functions() {
         context.register_udtf(name, function);
@@ -72,7 +83,7 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
     if dialect != Dialect::Hazelcast {
         let _ = state.register_expr_planner(Arc::new(postgres::dates::Planner { dialect }));
     }
-    state.add_analyzer_rule(Arc::new(checked::Checked));
+    state.add_analyzer_rule(Arc::new(checked::Checked { dialect }));
     if dialect != Dialect::Hazelcast {
         state.add_analyzer_rule(Arc::new(ValuesRule));
         state.add_analyzer_rule(Arc::new(postgres::dates::Dates { dialect }));

@@ -20,6 +20,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         Function::udf("like_pattern", coerce_texts, returns_text, like_pattern),
         Function::udf("position", coerce_position, |_| Ok(FieldType::Integer), position),
+        Function::udf("lpad", coerce_pad, returns_text, |args| pad(args, true)),
+        Function::udf("rpad", coerce_pad, returns_text, |args| pad(args, false)),
         JSON_AS_TEXT.as_ref().clone(),
         CAST_UUID.as_ref().clone(),
         Function::udf("cast_object", |_, types| Ok(types.to_vec()), |_| Ok(FieldType::Object), cast_object),
@@ -138,4 +140,47 @@ fn position(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         builder.append_option(one(row)?);
     }
     Ok(ColumnarValue::Array(Arc::new(builder.finish())))
+}
+
+/// Characters that a text is filled up to, at most.
+const PADDED_MAX: i64 = 1 << 28;
+
+fn coerce_pad(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [text, length] if is_text(text) && is_integer(length) => Ok(vec![DataType::Utf8View, DataType::Int64]),
+        [text, length, fill] if is_text(text) && is_integer(length) && is_text(fill) => {
+            Ok(vec![DataType::Utf8View, DataType::Int64, DataType::Utf8View])
+        }
+        _ => Err(wrong_arguments(name, types)),
+    }
+}
+
+/// A text of so many characters: filled up on one side, or cut off at its end.
+fn pad(args: &ScalarFunctionArgs, is_left: bool) -> Result<ColumnarValue> {
+    let (texts, lengths) = (Texts::of(args, 0)?, args.args.get(1));
+    let fills = if args.args.len() > 2 { Some(Texts::of(args, 2)?) } else { None };
+    let lengths = match lengths {
+        Some(lengths) => lengths.to_array(args.number_rows.max(1))?,
+        None => return Err(wrong_arguments("lpad", &[])),
+    };
+    collect_texts(args, |row| {
+        let fill = fills.as_ref().map_or(Some(" "), |fills| fills.get(row));
+        let (Some(text), Some(fill)) = (texts.get(row), fill) else { return Ok(None) };
+        let ScalarValue::Int64(Some(length)) = ScalarValue::try_from_array(&lengths, row)? else { return Ok(None) };
+        if length > PADDED_MAX {
+            return Err(crate::error::carried(
+                crate::error::data_error("requested length too large").with_sqlstate("54000"),
+            ));
+        }
+        let length = usize::try_from(length).unwrap_or(0);
+        let count = text.chars().count();
+        if count >= length {
+            return Ok(Some(text.chars().take(length).collect()));
+        }
+        let filled = fill.chars().cycle().take(length - count);
+        Ok(Some(match is_left {
+            true => filled.chain(text.chars()).collect(),
+            false => text.chars().chain(filled).collect(),
+        }))
+    })
 }

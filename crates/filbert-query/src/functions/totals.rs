@@ -15,21 +15,32 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 
+use filbert_grid::query::{Dialect, QUOTIENT_SCALE};
+
 use super::fields::Summed;
+use super::numbers::decimals::{quotients, scale_of};
 use super::row::{is_text, wrong_arguments};
 use crate::types::{is_untyped, untyped_field};
 
 /// The aggregates, by DataFusion's names.
-pub(super) fn aggregates() -> Vec<AggregateUDF> {
-    let total = |name, inner, widen| {
+pub(super) fn aggregates(dialect: Dialect) -> Vec<AggregateUDF> {
+    let total = |name, inner, widen, is_quotient| {
         AggregateUDF::new_from_impl(Total {
             name,
             inner,
             widen,
+            is_quotient,
             signature: Signature::user_defined(Volatility::Immutable),
         })
     };
-    vec![total("sum", sum_udaf(), sum_type as fn(&DataType) -> _), total("avg", avg_udaf(), avg_type)]
+    let average: (fn(&DataType) -> _, bool) = match dialect {
+        Dialect::Postgres => (numeric_avg_type, true),
+        Dialect::Hazelcast | Dialect::Crate => (avg_type, false),
+    };
+    vec![
+        total("sum", sum_udaf(), sum_type as fn(&DataType) -> _, false),
+        total("avg", avg_udaf(), average.0, average.1),
+    ]
 }
 
 /// An aggregate of DataFusion with other types of arguments.
@@ -39,6 +50,8 @@ struct Total {
     inner: Arc<AggregateUDF>,
     /// The type that the inner aggregate computes with.
     widen: fn(&DataType) -> Option<DataType>,
+    /// Whether an exact result is a quotient with the digits that PostgreSQL gives it.
+    is_quotient: bool,
     signature: Signature,
 }
 
@@ -87,6 +100,18 @@ fn avg_type(argument: &DataType) -> Option<DataType> {
     }
 }
 
+/// The type that PostgreSQL's averages are computed with: four digits more behind the point than a quotient has at least.
+fn numeric_avg_type(argument: &DataType) -> Option<DataType> {
+    match argument {
+        // As many as memory holds leave 16 digits behind the point, of which an average adds four.
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => {
+            Some(DataType::Decimal128(38, 16))
+        }
+        exact if exact.is_integer() || exact.is_decimal() => Some(DataType::Decimal256(76, QUOTIENT_SCALE - 4)),
+        _ => sum_type(argument),
+    }
+}
+
 impl Total {
     /// The inner aggregate's type of argument and of result, and our result's, for an argument.
     fn types(&self, argument: &DataType) -> Result<(DataType, DataType, DataType)> {
@@ -99,6 +124,7 @@ impl Total {
         let inner_result = self.inner.return_type(std::slice::from_ref(&inner))?;
         let result = match argument {
             DataType::Float32 if self.name == "sum" => DataType::Float32,
+            _ if self.is_quotient && inner_result.is_decimal() => DataType::Decimal256(76, QUOTIENT_SCALE),
             _ => inner_result.clone(),
         };
         Ok((inner, inner_result, result))
@@ -118,7 +144,8 @@ impl Total {
             expr_fields: &fields,
             ..args
         };
-        Ok(Inner { accumulator: make(args)?, to, result })
+        let scale_least = scale_of(&argument).unwrap_or(0);
+        Ok(Inner { accumulator: make(args)?, to, result, scale_least })
     }
 }
 
@@ -223,9 +250,19 @@ struct Inner<T> {
     accumulator: T,
     to: DataType,
     result: DataType,
+    /// Digits behind the point that a quotient has at least.
+    scale_least: i8,
 }
 
 impl<T> Inner<T> {
+    fn result(&self, computed: &ArrayRef) -> Result<ArrayRef> {
+        let converted = as_type(computed, &self.result)?;
+        match self.result {
+            DataType::Decimal256(_, QUOTIENT_SCALE) => quotients(&converted, self.scale_least),
+            _ => Ok(converted),
+        }
+    }
+
     fn cast(&self, values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         values.iter().map(|values| as_type(values, &self.to)).collect()
     }
@@ -242,7 +279,8 @@ impl Accumulator for Inner<Box<dyn Accumulator>> {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        self.accumulator.evaluate()?.cast_to(&self.result)
+        let computed = self.accumulator.evaluate()?.to_array()?;
+        ScalarValue::try_from_array(&self.result(&computed)?, 0)
     }
 
     fn size(&self) -> usize {
@@ -280,7 +318,8 @@ impl GroupsAccumulator for Inner<Box<dyn GroupsAccumulator>> {
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        as_type(&self.accumulator.evaluate(emit_to)?, &self.result)
+        let computed = self.accumulator.evaluate(emit_to)?;
+        self.result(&computed)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {

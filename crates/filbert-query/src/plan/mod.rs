@@ -2,9 +2,11 @@
 //! (`scope`), the rest is DataFusion's planner and optimizer.
 
 pub(crate) mod columns;
+pub(crate) mod context;
 pub(crate) mod fairness;
 pub(crate) mod memory;
 pub(crate) mod order;
+pub(crate) mod parameters;
 pub(crate) mod planner;
 pub(crate) mod scope;
 pub(crate) mod session;

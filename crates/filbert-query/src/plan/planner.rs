@@ -13,10 +13,12 @@ use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement as SqlStatement}
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnMeta, Dialect, SqlError};
 
+use crate::asker::Asker;
 use crate::dialect::narrow_values;
 use crate::error::{data_error, of_datafusion, parsing_error};
 use crate::functions::array_parameters;
 use crate::plan::columns::{name_columns, result_name};
+use crate::plan::context::plan_statement;
 use crate::plan::order;
 use crate::plan::{scope, windows};
 use crate::subqueries;
@@ -35,15 +37,16 @@ pub(crate) struct PlannedQuery {
 pub(crate) async fn plan_query(
     state: &SessionState,
     tables: &Tables,
-    dialect: Dialect,
+    asker: &Asker,
     mut query: Query,
 ) -> Result<PlannedQuery, SqlError> {
+    let dialect = asker.dialect();
     if let (SetExpr::Values(values), true) = (query.body.as_mut(), dialect != Dialect::Hazelcast) {
         narrow_values(values, dialect);
     }
     scope::resolve(tables, dialect, &mut query)?;
     name_columns(&mut query, &|name| tables.visible_columns(name));
-    let plan = plan_rewritten(state, tables, dialect, query).await?;
+    let plan = plan_rewritten(state, tables, asker, query).await?;
     let pg_types = pg_types_of(&plan);
     let plan = names_of_functions(state, plan, &pg_types).map_err(|error| of_datafusion(&error))?;
     let mut columns = columns_of(&plan);
@@ -63,15 +66,16 @@ pub(crate) async fn plan_query(
 pub(crate) async fn plan_rewritten(
     state: &SessionState,
     tables: &Tables,
-    dialect: Dialect,
+    asker: &Asker,
     query: Query,
 ) -> Result<LogicalPlan, SqlError> {
-    let statement = PlannerStatement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
+    let query = SqlStatement::Query(Box::new(query));
+    let statement = PlannerStatement::Statement(Box::new(query));
     let references = state.resolve_table_references(&statement).map_err(|error| of_datafusion(&error))?;
     for reference in &references {
-        tables.check(reference.schema(), reference.table(), dialect)?;
+        tables.check(reference.schema(), reference.table(), asker.dialect())?;
     }
-    let plan = state.statement_to_plan(statement).await.map_err(|error| of_datafusion(&error))?;
+    let plan = plan_statement(state, statement, asker.types()).await.map_err(|error| of_datafusion(&error))?;
     windows::check(&plan)?;
     order::keep(plan).and_then(subqueries::unnest).map_err(|error| of_datafusion(&error))
 }

@@ -1,11 +1,13 @@
 //! DataFusion's session: its settings, functions and catalog, once for the engine; memory, once for each query.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use filbert_data::dates::Zone;
@@ -34,6 +36,8 @@ pub(crate) const PARTITIONED: &str = "partitioned";
 pub(crate) struct Sessions {
     /// One for each dialect: functions, names and the order of nulls differ.
     states: [SessionState; 3],
+    /// The functions of each, in an order in which they can be registered again.
+    functions: [Functions; 3],
     environment: RuntimeEnv,
     memory: Arc<ServerMemory>,
     query_memory_bytes_max: usize,
@@ -50,8 +54,10 @@ impl Sessions {
         let states = [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres]
             .map(|dialect| state(config, server, &environment, dialect));
         server.set_functions(function_names(&states));
+        let functions = [0, 1, 2].map(|at: usize| states.get(at).map_or_else(Functions::default, Functions::of));
         Ok(Sessions {
             states,
+            functions,
             environment,
             memory: ServerMemory::new(config.queries_memory_bytes_max),
             query_memory_bytes_max: config.query_memory_bytes_max,
@@ -114,9 +120,17 @@ impl Sessions {
         let planning = self.planning(dialect);
         let mut config = planning.config().clone();
         config.options_mut().extensions.insert(surroundings);
+        let [hazelcast, crate_, postgres] = &self.functions;
+        let functions = match dialect {
+            Dialect::Hazelcast => hazelcast,
+            Dialect::Crate => crate_,
+            Dialect::Postgres => postgres,
+        };
         let mut state = SessionStateBuilder::new_from_existing(planning.clone())
             .with_config(config)
             .with_runtime_env(Arc::new(environment))
+            .with_scalar_functions(functions.scalars.clone())
+            .with_aggregate_functions(functions.aggregates.clone())
             .build();
         // Functions see the settings of the session that a plan began with, and `now()` when that was.
         state.mark_start_execution();
@@ -139,6 +153,35 @@ impl Sessions {
     pub(crate) fn memory_used(&self) -> usize {
         self.memory.used()
     }
+}
+
+/// The functions of a session, those first whose names another function has taken over: a session that is made of another one
+/// registers all functions again, each under its name and its aliases, and the last one of a name stays. DataFusion's `strpos` is
+/// `position` as well, which takes its arguments in another order than ours.
+#[derive(Clone, Default)]
+struct Functions {
+    scalars: Vec<Arc<ScalarUDF>>,
+    aggregates: Vec<Arc<AggregateUDF>>,
+}
+
+impl Functions {
+    fn of(state: &SessionState) -> Functions {
+        Functions {
+            scalars: in_order(state.scalar_functions(), |function| (function.name(), function.aliases())),
+            aggregates: in_order(state.aggregate_functions(), |function| (function.name(), function.aliases())),
+        }
+    }
+}
+
+fn in_order<F>(known: &HashMap<String, Arc<F>>, names: fn(&F) -> (&str, &[String])) -> Vec<Arc<F>> {
+    let keeps_names = |function: &Arc<F>| {
+        let is_own = |name: &str| known.get(name).is_some_and(|other| Arc::ptr_eq(other, function));
+        let (name, aliases) = names(function);
+        is_own(name) && aliases.iter().all(|name| is_own(name))
+    };
+    let (last, mut first): (Vec<_>, Vec<_>) = known.values().cloned().partition(keeps_names);
+    first.extend(last);
+    first
 }
 
 /// What all queries of a dialect share.
@@ -202,6 +245,13 @@ pub(crate) fn catalog_name(dialect: Dialect) -> &'static str {
     }
 }
 
+/// Whose statements a session plans.
+pub(crate) fn dialect_of(state: &SessionState) -> Dialect {
+    let catalog = &state.config_options().catalog.default_catalog;
+    let is_one = |dialect: &Dialect| catalog_name(*dialect) == catalog;
+    [Dialect::Crate, Dialect::Postgres].into_iter().find(is_one).unwrap_or(Dialect::Hazelcast)
+}
+
 /// The functions of PostgreSQL's dialect, by name, with the letters that `pg_proc` has for their kinds; and those that only catalogs
 /// refer to.
 fn function_names([_, _, postgres]: &[SessionState; 3]) -> Vec<(String, &'static str)> {
@@ -213,4 +263,33 @@ fn function_names([_, _, postgres]: &[SessionState; 3]) -> Vec<(String, &'static
     names.sort_unstable();
     names.dedup_by(|left, right| left.0 == right.0);
     names
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails where it is wrong")]
+
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::jobs::Jobs;
+    use crate::tables::Tables;
+    use std::sync::Weak;
+
+    #[test]
+    fn a_session_that_begins_has_the_functions_that_statements_are_planned_with() {
+        let tables = Arc::new(Tables::new(Weak::new(), Arc::new(Catalog::new(10))));
+        let server = Arc::new(Server::new(tables, Jobs::new(10)));
+        let sessions = Sessions::new(&QueryConfig::default(), &server).unwrap();
+        for dialect in [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres] {
+            let planning = sessions.planning(dialect);
+            let begun = sessions.begin_within(dialect, &sessions.occasion(dialect, None));
+            for (name, function) in planning.scalar_functions() {
+                assert!(Arc::ptr_eq(function, begun.scalar_functions().get(name).unwrap()), "{name}");
+            }
+            for (name, function) in planning.aggregate_functions() {
+                assert!(Arc::ptr_eq(function, begun.aggregate_functions().get(name).unwrap()), "{name}");
+            }
+            assert_eq!(planning.scalar_functions().len(), begun.scalar_functions().len());
+        }
+    }
 }

@@ -22,6 +22,7 @@ use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::dml::targets::{assigned_columns, fit_targets, target_columns};
+use crate::plan::context::ParameterTypes;
 use crate::scan::access::Operand;
 use crate::scan::table::MapTable;
 use crate::short::key::Key;
@@ -63,7 +64,12 @@ type Done = Result<Option<Added>, SqlError>;
 
 impl ShortDml {
     /// The short plan of a statement, if it has that shape.
-    pub(crate) fn of(tables: &Tables, state: &SessionState, parsed: &Parsed) -> Result<Option<ShortDml>, SqlError> {
+    pub(crate) fn of(
+        tables: &Tables,
+        state: &SessionState,
+        parsed: &Parsed,
+        types: &ParameterTypes,
+    ) -> Result<Option<ShortDml>, SqlError> {
         let (name, alias) = match parsed {
             Parsed::Insert(Insert { table, alias, .. })
             | Parsed::Update(Update { table, alias, .. })
@@ -74,15 +80,18 @@ impl ShortDml {
         let mapping = mapped.mapping.clone();
         let alias = alias.as_deref().unwrap_or_else(|| schema_of(name).1);
         let what = match parsed {
-            Parsed::Insert(insert) => write(tables, state, insert, mapped)?,
-            Parsed::Update(update) if update.from.is_empty() => update_by_key(tables, state, update, alias, mapped)?,
+            Parsed::Insert(insert) => write(tables, state, insert, mapped, types)?,
+            Parsed::Update(update) if update.from.is_empty() => {
+                update_by_key(tables, state, update, (alias, types), mapped)?
+            }
             Parsed::Delete(delete) if delete.using.is_empty() => {
                 Keyed::of(tables, state, alias, delete.selection.as_ref(), mapped)?.map(What::Delete)
             }
             _ => None,
         };
         let Some(what) = what else { return Ok(None) };
-        let returning = parsed.returning().map(|items| Returning::of(state, &mapping, alias, items)).transpose()?;
+        let returning =
+            parsed.returning().map(|items| Returning::of(state, &mapping, alias, items, types)).transpose()?;
         Ok(Some(ShortDml { what, returning }))
     }
 
@@ -275,12 +284,18 @@ impl Keyed {
     }
 }
 
-fn write(tables: &Tables, state: &SessionState, insert: &Insert, mapped: Mapped) -> Result<Option<What>, SqlError> {
+fn write(
+    tables: &Tables,
+    state: &SessionState,
+    insert: &Insert,
+    mapped: Mapped,
+    types: &ParameterTypes,
+) -> Result<Option<What>, SqlError> {
     let Some(values) = insert.values().filter(|rows| rows.len() <= ROWS_IN_PLACE_MAX) else { return Ok(None) };
     let mapping = mapped.mapping.clone();
     let mut targets = target_columns(&mapping, &insert.columns)?;
     fit_targets(&mapping, &insert.columns, &mut targets, values.first().map_or(0, |row| row.len()));
-    let inserter = Inserter::new(tables, state, insert, mapped)?;
+    let inserter = Inserter::new(tables, state, insert, mapped, types)?;
     let mut rows = Vec::with_capacity(values.len());
     for row in values {
         let row: &[Expr] = row;
@@ -307,14 +322,14 @@ fn update_by_key(
     tables: &Tables,
     state: &SessionState,
     update: &Update,
-    alias: &str,
+    (alias, types): (&str, &ParameterTypes),
     mapped: Mapped,
 ) -> Result<Option<What>, SqlError> {
     let mapping = mapped.mapping.clone();
     let Some(keyed) = Keyed::of(tables, state, alias, update.selection.as_ref(), mapped)? else { return Ok(None) };
     // What cannot be told of the row alone goes the general way, which also says what is wrong.
     let Ok(assigned) = assigned_columns(&mapping, &update.assignments, false) else { return Ok(None) };
-    let scope = RowScope::of(&mapping, alias, false)?;
+    let scope = RowScope::of(&mapping, alias, false, types)?;
     let mut sets = Vec::with_capacity(assigned.len());
     for (target, expr) in assigned {
         let is_dynamic_default = is_default(expr);

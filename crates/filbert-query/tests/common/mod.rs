@@ -47,7 +47,7 @@ impl Member {
 
     pub fn statement<'s>(&'s self, text: &'s str, parameters: &'s [Value<'s>]) -> Statement<'s> {
         let session = self.session.as_ref();
-        Statement { text, parameters, session, timeout_ms: None, expected: ExpectedResult::Any }
+        Statement { text, parameters, types: &[], session, timeout_ms: None, expected: ExpectedResult::Any }
     }
 
     /// What is told of a statement before it runs.

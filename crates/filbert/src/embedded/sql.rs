@@ -54,7 +54,8 @@ impl Filbert {
     /// # Errors
     /// [`Error::Sql`]: the statement is wrong, or a value cannot be computed.
     pub fn sql(&self, text: &str, parameters: &[Value<'_>]) -> Result<SqlResult, Error> {
-        let statement = Statement { text, parameters, session: None, timeout_ms: None, expected: Default::default() };
+        let statement =
+            Statement { text, parameters, types: &[], session: None, timeout_ms: None, expected: Default::default() };
         self.execute(&statement)
     }
 

@@ -86,7 +86,7 @@ impl Database for Embedded {
         };
         let session = self.session.as_ref();
         let expected = ExpectedResult::Any;
-        let statement = Statement { text: statement, parameters, session, timeout_ms: None, expected };
+        let statement = Statement { text: statement, parameters, types: &[], session, timeout_ms: None, expected };
         Ok(match self.member.execute(&statement).map_err(failed)? {
             SqlResult::Count(count) => Answer::Count(count),
             SqlResult::Rows(rows) => Answer::Rows {

@@ -18,7 +18,7 @@ mod scalar;
 mod set;
 mod totals;
 
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::DFSchema;
 use datafusion::logical_expr::{AggregateUDF, Expr, Operator, ScalarUDF};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
@@ -65,9 +65,4 @@ pub(super) fn binary(left: &Expr, op: &BinaryOperator, right: &Expr, schema: &DF
         _ => return None,
     };
     resolve::binary(left, op, right, schema)
-}
-
-/// Resolves the untyped fields of an expression that is no plan's.
-pub(crate) fn resolve(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    resolve::resolve_all(expr, schema).map(|resolved| resolved.data)
 }

@@ -65,8 +65,8 @@ fn decimal(text: &str) -> Option<i256> {
     let size = i64::try_from(number.digits()).unwrap_or(i64::MAX).saturating_sub(exponent);
     let near = match size {
         _ if number.is_zero() => Some(i256::ZERO),
-        ..-20 => Some(i256::ZERO),
-        57.. => None,
+        ..-38 => Some(i256::ZERO),
+        39.. => None,
         _ => decimal256_of(&number, DECIMAL_SCALE).filter(|near| near.wrapping_abs() <= most),
     };
     Some(match near {

@@ -1,0 +1,33 @@
+//! Functions and operators on numbers as PostgreSQL has them.
+//!
+//! | here | what |
+//! |---|---|
+//! | `digits` | how many digits results of `numeric` have; roots, exponents and logarithms of them |
+//! | `decimals` | numbers of Arrow's decimals as exact numbers and back |
+//! | `numerics` | functions that are computed exactly for `numeric`, and in floating point for all else |
+//! | `integers` | functions and operators of whole numbers |
+//! | `floats` | operators of floating-point numbers, which fail where Java's give infinities |
+//! | `casts` | casts between numbers and texts |
+//! | `spread` | variances and deviations |
+//! | `operators` | which function takes an operator's place |
+
+pub(super) mod casts;
+pub(crate) mod decimals;
+pub(crate) mod digits;
+mod floats;
+mod integers;
+mod numerics;
+pub(super) mod operators;
+mod spread;
+
+use datafusion::logical_expr::ScalarUDF;
+
+pub(crate) use casts::assigned;
+pub(super) use numerics::with_scale;
+pub(super) use spread::aggregates;
+
+/// The functions, some of which take the place of others of the same name.
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    let all = [numerics::functions(), integers::functions(), floats::functions(), casts::functions()];
+    all.into_iter().flatten().collect()
+}

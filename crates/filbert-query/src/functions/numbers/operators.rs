@@ -1,0 +1,250 @@
+//! Which function takes an operator's place: chosen by the types of the operands, as PostgreSQL chooses.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_schema::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
+use datafusion::logical_expr::planner::RawBinaryExpr;
+use datafusion::logical_expr::{Expr, ScalarUDF, cast};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use filbert_grid::query::{QUOTIENT_SCALE, SqlSubject};
+
+use super::super::row::is_text;
+use super::decimals::scale_of;
+use crate::error::{carried, parsing_error};
+use crate::types::{field, field_type_of_arrow};
+
+/// The functions by their names.
+static FUNCTIONS: LazyLock<Vec<Arc<ScalarUDF>>> =
+    LazyLock::new(|| super::functions().into_iter().map(Arc::new).collect());
+
+/// A function of this module.
+pub(in super::super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
+    FUNCTIONS.iter().find(|function| function.name() == name).cloned()
+}
+
+fn call(name: &str, args: Vec<Expr>) -> Option<Expr> {
+    Some(Expr::ScalarFunction(ScalarFunction::new_udf(function(name)?, args)))
+}
+
+/// The type of an operand: a whole number in the text is one of 32 bits if it fits.
+fn operand_type(operand: &Expr, data_type: &DataType) -> DataType {
+    match (operand, data_type) {
+        (Expr::Literal(ScalarValue::Int64(Some(number)), _), _) if i32::try_from(*number).is_ok() => DataType::Int32,
+        (_, DataType::Int8) => DataType::Int16,
+        (_, other) => other.clone(),
+    }
+}
+
+/// An operand that does not tell its type, as one of the other operand's: a parameter, or a text in quotes.
+fn as_other(operand: &Expr, other: &DataType) -> Option<Expr> {
+    match operand {
+        Expr::Placeholder(placeholder) if placeholder.field.is_none() => {
+            let field = field(&placeholder.id, &field_type_of_arrow(other), true);
+            Some(Expr::Placeholder(Placeholder::new_with_field(placeholder.id.clone(), Some(Arc::new(field)))))
+        }
+        Expr::Literal(value, _) if is_text(&value.data_type()) && !value.is_null() => {
+            let to = match (other.is_decimal(), value.try_as_str().flatten().and_then(digits_of)) {
+                (true, Some(exact)) => exact,
+                _ => other.clone(),
+            };
+            Some(cast(operand.clone(), to))
+        }
+        _ => None,
+    }
+}
+
+/// The type of a number in quotes, with the digits that stand there.
+fn digits_of(text: &str) -> Option<DataType> {
+    let number: bigdecimal::BigDecimal = text.trim().parse().ok()?;
+    let scale = i8::try_from(super::digits::scale(&number)).ok()?;
+    let digits = u8::try_from(number.digits()).ok()?.max(scale.unsigned_abs());
+    (digits < 38).then(|| DataType::Decimal128(digits + 1, scale))
+}
+
+/// Whether an operand is a parameter of which nothing is known.
+fn is_open(operand: &Expr) -> bool {
+    matches!(operand, Expr::Placeholder(placeholder) if placeholder.field.is_none())
+}
+
+/// What stands for arithmetic on numbers; `None` where the operands are no numbers.
+///
+/// # Errors
+/// There is no such operator for these numbers.
+pub(in super::super) fn plan(raw: &RawBinaryExpr, left: &DataType, right: &DataType) -> Result<Option<Expr>> {
+    let arithmetic = matches!(
+        raw.op,
+        BinaryOperator::Plus
+            | BinaryOperator::Minus
+            | BinaryOperator::Multiply
+            | BinaryOperator::Divide
+            | BinaryOperator::Modulo
+            | BinaryOperator::PGExp
+            | BinaryOperator::BitwiseAnd
+            | BinaryOperator::BitwiseOr
+            | BinaryOperator::BitwiseXor
+            | BinaryOperator::PGBitwiseXor
+            | BinaryOperator::PGBitwiseShiftLeft
+            | BinaryOperator::PGBitwiseShiftRight
+    );
+    if !arithmetic {
+        return Ok(of_texts(raw));
+    }
+    if is_open(&raw.left) && is_open(&raw.right) {
+        let text = format!("operator is not unique: unknown {} unknown", raw.op);
+        return Err(carried(parsing_error(text).with_sqlstate("42725")));
+    }
+    let (left, right) = (operand_type(&raw.left, left), operand_type(&raw.right, right));
+    let cast_type = |typed: &Expr, other: &DataType| match typed {
+        Expr::Cast(cast) => cast.field.data_type().clone(),
+        _ => other.clone(),
+    };
+    let (left_expr, left) = match as_other(&raw.left, &right) {
+        Some(typed) if right.is_numeric() => (typed.clone(), cast_type(&typed, &right)),
+        _ => (raw.left.clone(), left),
+    };
+    let (right_expr, right) = match as_other(&raw.right, &left) {
+        Some(typed) if left.is_numeric() => (typed.clone(), cast_type(&typed, &left)),
+        _ => (raw.right.clone(), right),
+    };
+    if !left.is_numeric() || !right.is_numeric() {
+        return Ok(None);
+    }
+    let args = vec![narrowed(left_expr, &left), narrowed(right_expr, &right)];
+    let missing = || {
+        let arguments = vec![field_type_of_arrow(&left), field_type_of_arrow(&right)];
+        let text = format!("there is no operator {} of these numbers", raw.op);
+        let subject = SqlSubject::Operator { sign: raw.op.to_string(), arguments };
+        carried(parsing_error(text).with_sqlstate("42883").about(subject))
+    };
+    let planned = if left.is_integer() && right.is_integer() {
+        of_whole(&raw.op, args)
+    } else if left.is_floating() || right.is_floating() {
+        of_floats(&raw.op, args)
+    } else {
+        return of_decimals(raw, args, &left, &right).ok_or_else(missing);
+    };
+    planned.map(Some).ok_or_else(missing)
+}
+
+/// Parameters of which nothing is known are texts where they are compared with each other, or one is added to the other.
+fn of_texts(raw: &RawBinaryExpr) -> Option<Expr> {
+    use datafusion::logical_expr::{BinaryExpr, Operator};
+    let operator = match raw.op {
+        BinaryOperator::StringConcat => Operator::StringConcat,
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        _ => return None,
+    };
+    if !is_open(&raw.left) || !is_open(&raw.right) {
+        return None;
+    }
+    Some(Expr::BinaryExpr(BinaryExpr {
+        left: Box::new(as_other(&raw.left, &DataType::Utf8View)?),
+        op: operator,
+        right: Box::new(as_other(&raw.right, &DataType::Utf8View)?),
+    }))
+}
+
+/// A literal as one of 32 bits, if that is its type.
+fn narrowed(operand: Expr, data_type: &DataType) -> Expr {
+    match (operand, data_type) {
+        (Expr::Literal(ScalarValue::Int64(Some(number)), metadata), DataType::Int32) => match i32::try_from(number) {
+            Ok(number) => Expr::Literal(ScalarValue::Int32(Some(number)), metadata),
+            Err(_) => Expr::Literal(ScalarValue::Int64(Some(number)), metadata),
+        },
+        (operand, _) => operand,
+    }
+}
+
+fn of_whole(op: &BinaryOperator, args: Vec<Expr>) -> Option<Expr> {
+    let name = match op {
+        BinaryOperator::Plus => "whole_add",
+        BinaryOperator::Minus => "whole_subtract",
+        BinaryOperator::Multiply => "whole_multiply",
+        BinaryOperator::Divide => "whole_divide",
+        BinaryOperator::Modulo => "whole_modulo",
+        BinaryOperator::PGExp => "power",
+        BinaryOperator::BitwiseAnd => "whole_and",
+        BinaryOperator::BitwiseOr => "whole_or",
+        BinaryOperator::BitwiseXor | BinaryOperator::PGBitwiseXor => "whole_xor",
+        BinaryOperator::PGBitwiseShiftLeft => "shift_left",
+        BinaryOperator::PGBitwiseShiftRight => "shift_right",
+        _ => return None,
+    };
+    call(name, args)
+}
+
+fn of_floats(op: &BinaryOperator, args: Vec<Expr>) -> Option<Expr> {
+    let name = match op {
+        BinaryOperator::Plus => "float_add",
+        BinaryOperator::Minus => "float_subtract",
+        BinaryOperator::Multiply => "float_multiply",
+        BinaryOperator::Divide => "float_divide",
+        BinaryOperator::PGExp => "power",
+        _ => return None,
+    };
+    call(name, args)
+}
+
+/// Sums and differences are DataFusion's, and products that have a type.
+fn of_decimals(raw: &RawBinaryExpr, args: Vec<Expr>, left: &DataType, right: &DataType) -> Option<Option<Expr>> {
+    let name = match raw.op {
+        BinaryOperator::Plus => return sum(args, left, right, "+"),
+        BinaryOperator::Minus => return sum(args, left, right, "-"),
+        BinaryOperator::Multiply => {
+            let scale = i32::from(scale_of(left).unwrap_or(0)) + i32::from(scale_of(right).unwrap_or(0));
+            if scale < QUOTIENT_SCALE.into() {
+                return sum(args, left, right, "*");
+            }
+            "numeric_multiply"
+        }
+        BinaryOperator::Divide => "numeric_divide",
+        BinaryOperator::Modulo => "numeric_modulo",
+        BinaryOperator::PGExp => "power",
+        _ => return None,
+    };
+    call(name, args).map(Some)
+}
+
+/// An operator of DataFusion's over decimals of 256 bits, which leave room for the result.
+fn sum(args: Vec<Expr>, left: &DataType, right: &DataType, sign: &str) -> Option<Option<Expr>> {
+    use datafusion::logical_expr::{BinaryExpr, Operator};
+    let operator = match sign {
+        "+" => Operator::Plus,
+        "-" => Operator::Minus,
+        _ => Operator::Multiply,
+    };
+    let digits = |data_type: &DataType| match data_type {
+        DataType::Decimal128(precision, _) | DataType::Decimal256(precision, _) => u32::from(*precision),
+        DataType::Int16 => 5,
+        DataType::Int32 => 10,
+        _ => 20,
+    };
+    let scale = |data_type: &DataType| scale_of(data_type).unwrap_or(0);
+    let behind = |data_type: &DataType| u32::from(scale(data_type).unsigned_abs());
+    let before = |data_type: &DataType| digits(data_type).saturating_sub(behind(data_type));
+    let needed = match sign {
+        "*" => digits(left) + digits(right) + 1,
+        _ => before(left).max(before(right)) + behind(left).max(behind(right)) + 1,
+    };
+    let widened = |operand: Expr, data_type: &DataType| match needed {
+        // The smaller type has room.
+        ..=38 if matches!(data_type, DataType::Decimal128(..)) => operand,
+        ..=38 => cast(operand, DataType::Decimal128(u8::try_from(digits(data_type)).unwrap_or(38), 0)),
+        _ if matches!(data_type, DataType::Decimal256(..)) => operand,
+        _ => cast(operand, DataType::Decimal256(u8::try_from(digits(data_type)).unwrap_or(76), scale(data_type))),
+    };
+    let mut args = args.into_iter();
+    let (first, second) = (args.next()?, args.next()?);
+    Some(Some(Expr::BinaryExpr(BinaryExpr {
+        left: Box::new(widened(first, left)),
+        op: operator,
+        right: Box::new(widened(second, right)),
+    })))
+}

@@ -1,0 +1,185 @@
+//! What DataFusion's planner asks while it plans a statement or an expression: tables, functions, the types of parameters.
+//!
+//! DataFusion has the same within its session, and there parameters have no types. Here they have those that are known before
+//! planning, so that operators and functions are resolved by them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, FieldRef, SchemaRef};
+use datafusion::catalog::TableFunctionArgs;
+use datafusion::catalog::cte_worktable::CteWorkTable;
+use datafusion::catalog::default_table_source::provider_as_source;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::file_options::file_type::FileType;
+use datafusion::common::{DFSchema, DataFusionError, ResolvedTableReference, Result, TableReference};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner};
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::sql::parser::Statement as PlannerStatement;
+use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
+use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias};
+use filbert_data::FieldType;
+
+use crate::plan::parameters::{infer, infer_in_plan};
+use crate::types::field;
+
+/// The types of a statement's parameters, `$1` first, as far as they are known before it is planned.
+pub(crate) type ParameterTypes = [Option<FieldType>];
+
+/// Plans a statement.
+///
+/// # Errors
+/// It names what is not there, or cannot be planned.
+pub(crate) async fn plan_statement(
+    state: &SessionState,
+    statement: PlannerStatement,
+    types: &ParameterTypes,
+) -> Result<LogicalPlan> {
+    let references = state.resolve_table_references(&statement)?;
+    let mut context = Context { state, tables: HashMap::with_capacity(references.len()) };
+    for reference in references {
+        let resolved = context.resolved(reference);
+        if !context.tables.contains_key(&resolved)
+            && let Ok(schema) = state.schema_for_ref(resolved.clone())
+            && let Some(table) = schema.table(&resolved.table).await?
+        {
+            context.tables.insert(resolved, provider_as_source(table));
+        }
+    }
+    let PlannerStatement::Statement(statement) = statement else {
+        return Err(DataFusionError::Internal("a statement became another one".to_owned()));
+    };
+    let planner = SqlToRel::new_with_options(&context, options(state));
+    infer_in_plan(planner.sql_statement_to_plan_with_context(*statement, &mut with_types(types))?)
+}
+
+/// Plans an expression over columns.
+///
+/// # Errors
+/// As [`plan_statement`].
+pub(crate) fn plan_expression(
+    state: &SessionState,
+    expr: SqlExpr,
+    schema: &DFSchema,
+    types: &ParameterTypes,
+) -> Result<Expr> {
+    let context = Context { state, tables: HashMap::new() };
+    let planner = SqlToRel::new_with_options(&context, options(state));
+    let expr = planner.sql_to_expr_with_alias(ExprWithAlias { expr, alias: None }, schema, &mut with_types(types))?;
+    Ok(infer(expr, schema)?.data)
+}
+
+fn with_types(types: &ParameterTypes) -> PlannerContext {
+    let of = |(index, known): (usize, &Option<FieldType>)| -> Option<FieldRef> {
+        // Functions take whole numbers of 32 bits at least, to which PostgreSQL casts smaller ones.
+        let known = match known.as_ref()? {
+            FieldType::SmallInt => &FieldType::Integer,
+            known => known,
+        };
+        Some(Arc::new(field(&format!("${}", index + 1), known, true)))
+    };
+    PlannerContext::new().with_prepare_param_data_types(types.iter().enumerate().map(of).collect())
+}
+
+fn options(state: &SessionState) -> ParserOptions {
+    let set = &state.config_options().sql_parser;
+    ParserOptions {
+        parse_float_as_decimal: set.parse_float_as_decimal,
+        enable_ident_normalization: set.enable_ident_normalization,
+        enable_options_value_normalization: set.enable_options_value_normalization,
+        support_varchar_with_length: set.support_varchar_with_length,
+        map_string_types_to_utf8view: set.map_string_types_to_utf8view,
+        collect_spans: set.collect_spans,
+        default_null_ordering: set.default_null_ordering.as_str().into(),
+    }
+}
+
+struct Context<'s> {
+    state: &'s SessionState,
+    tables: HashMap<ResolvedTableReference, Arc<dyn TableSource>>,
+}
+
+impl Context<'_> {
+    fn resolved(&self, name: TableReference) -> ResolvedTableReference {
+        let defaults = &self.state.config_options().catalog;
+        name.resolve(&defaults.default_catalog, &defaults.default_schema)
+    }
+}
+
+impl ContextProvider for Context<'_> {
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        self.state.expr_planners()
+    }
+
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        let name = self.resolved(name);
+        let found = self.tables.get(&name).cloned();
+        found.ok_or_else(|| DataFusionError::Plan(format!("table '{name}' not found")))
+    }
+
+    fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> Result<Arc<dyn TableSource>> {
+        let function = self.state.table_functions().get(name).cloned();
+        let function = function.ok_or_else(|| DataFusionError::Plan(format!("table function '{name}' not found")))?;
+        let context = SimplifyContext::builder()
+            .with_config_options(Arc::clone(self.state.config_options()))
+            .with_query_execution_start_time(self.state.execution_props().query_execution_start_time)
+            .build();
+        let simplifier = ExprSimplifier::new(context);
+        let schema = DFSchema::empty();
+        let simplified = |arg| simplifier.coerce(arg, &schema).and_then(|arg| simplifier.simplify(arg));
+        let args = args.into_iter().map(simplified).collect::<Result<Vec<_>>>()?;
+        let provider = function.create_table_provider_with_args(TableFunctionArgs::new(&args, self.state))?;
+        Ok(provider_as_source(provider))
+    }
+
+    fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
+        Ok(provider_as_source(Arc::new(CteWorkTable::new(name, schema))))
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        self.state.scalar_functions().get(name).cloned()
+    }
+
+    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
+        self.state.higher_order_functions().get(name).cloned()
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.state.aggregate_functions().get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.state.window_functions().get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.state.config_options()
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        self.state.scalar_functions().keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        self.state.higher_order_functions().keys().cloned().collect()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        self.state.aggregate_functions().keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        self.state.window_functions().keys().cloned().collect()
+    }
+
+    fn get_file_type(&self, extension: &str) -> Result<Arc<dyn FileType>> {
+        Err(DataFusionError::Plan(format!("there are no files of the kind {extension}")))
+    }
+}

@@ -1,0 +1,119 @@
+//! The types of parameters of which neither the client nor an operator tells anything: that of what they stand beside.
+//!
+//! A parameter in `coalesce`, `nullif`, `greatest`, `least` or as a result of `CASE` has the type of the others there, as a text in
+//! quotes has in PostgreSQL.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+
+/// Functions whose arguments are of one type.
+const OF_ONE_TYPE: [&str; 6] = ["coalesce", "nullif", "greatest", "least", "nvl", "ifnull"];
+
+/// Gives parameters of a plan the types of what they stand beside.
+pub(crate) fn infer_in_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let transformed = plan.transform_up_with_subqueries(|plan| {
+        let schema = merge_schema(&plan.inputs());
+        let names = NamePreserver::new(&plan);
+        let transformed = plan.map_expressions(|expression| {
+            if !has_open(&expression) {
+                return Ok(Transformed::no(expression));
+            }
+            let name = names.save(&expression);
+            let transformed = infer(expression, &schema)?;
+            Ok(transformed.update_data(|expression| name.restore(expression)))
+        })?;
+        if !transformed.transformed {
+            return Ok(transformed);
+        }
+        transformed.map_data(LogicalPlan::recompute_schema)
+    })?;
+    Ok(transformed.data)
+}
+
+/// As [`infer_in_plan`], of an expression.
+pub(crate) fn infer(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    expression.transform_up(|expression| {
+        Ok(match expression {
+            Expr::ScalarFunction(mut call) if OF_ONE_TYPE.contains(&call.func.name()) => {
+                let wanted = common_type(call.args.iter(), schema);
+                let changed = give(call.args.iter_mut(), wanted.as_ref());
+                Transformed::new_transformed(Expr::ScalarFunction(call), changed)
+            }
+            Expr::Case(mut case) => {
+                let results = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
+                let wanted = common_type(results.chain(case.else_expr.as_deref()), schema);
+                let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+                let changed = give(results.chain(case.else_expr.as_deref_mut()), wanted.as_ref());
+                Transformed::new_transformed(Expr::Case(case), changed)
+            }
+            other => Transformed::no(other),
+        })
+    })
+}
+
+fn is_open(expression: &Expr) -> bool {
+    matches!(expression, Expr::Placeholder(placeholder) if placeholder.field.is_none())
+}
+
+fn has_open(expression: &Expr) -> bool {
+    expression.exists(|expression| Ok(is_open(expression))).unwrap_or(false)
+}
+
+/// The type of what stands beside parameters: the largest of the numbers, else the first.
+fn common_type<'e>(siblings: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Option<FieldRef> {
+    let mut found: Option<FieldRef> = None;
+    for sibling in siblings {
+        let field = match sibling {
+            Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok() => {
+                Arc::new(Field::new("", DataType::Int32, true))
+            }
+            sibling if is_open(sibling) => continue,
+            sibling => match sibling.to_field(schema) {
+                Ok((_, field)) => field,
+                Err(_) => continue,
+            },
+        };
+        let is_larger = |known: &FieldRef| rank(field.data_type()) > rank(known.data_type());
+        if !field.data_type().is_null() && found.as_ref().is_none_or(is_larger) {
+            found = Some(field);
+        }
+    }
+    found
+}
+
+/// In which order numbers become others of them.
+fn rank(data_type: &DataType) -> u8 {
+    match data_type {
+        DataType::Int8 => 1,
+        DataType::Int16 => 2,
+        DataType::Int32 => 3,
+        DataType::Int64 => 4,
+        decimal if decimal.is_decimal() => 5,
+        DataType::Float32 => 6,
+        DataType::Float64 => 7,
+        _ => 0,
+    }
+}
+
+/// Gives parameters a type; whether there were any.
+fn give<'e>(siblings: impl Iterator<Item = &'e mut Expr>, wanted: Option<&FieldRef>) -> bool {
+    let Some(wanted) = wanted else { return false };
+    let mut changed = false;
+    for sibling in siblings {
+        if let Expr::Placeholder(placeholder) = sibling
+            && placeholder.field.is_none()
+        {
+            let field = wanted.as_ref().clone().with_name(&placeholder.id).with_nullable(true);
+            *placeholder = Placeholder::new_with_field(placeholder.id.clone(), Some(Arc::new(field)));
+            changed = true;
+        }
+    }
+    changed
+}

@@ -1,0 +1,113 @@
+//! Parameters have the types that the client declares, else those of what they stand beside: operators and functions are chosen by them,
+//! and a statement means the same with literals, with parameters of declared types, and with parameters alone.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::sync::mpsc;
+
+use common::{Member, pages, texts};
+use filbert_data::{FieldType, Value};
+use filbert_grid::query::{Dialect, QueryEngine, SqlError, Statement, StatementResult};
+
+fn run(
+    member: &Member,
+    text: &str,
+    values: &[Value<'_>],
+    types: &[Option<FieldType>],
+) -> Result<Vec<String>, SqlError> {
+    let statement = Statement { types, ..member.statement(text, values) };
+    let result = match member.engine.execute_short(&statement) {
+        Some(result) => result,
+        None => {
+            let (sender, receiver) = mpsc::channel();
+            member.engine.execute(&statement, Box::new(move |result| sender.send(result).unwrap()));
+            receiver.recv().unwrap()
+        }
+    };
+    match result? {
+        StatementResult::Count(count) => Ok(vec![format!("count {count}")]),
+        StatementResult::Rows(cursor) => Ok(pages(cursor, 1_000)?.iter().flat_map(texts).collect()),
+    }
+}
+
+fn decimal(text: &str) -> Value<'static> {
+    Value::Decimal(text.parse().unwrap())
+}
+
+fn member() -> Member {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id BIGINT PRIMARY KEY, x INT, n NUMERIC(10, 2), f DOUBLE PRECISION, s TEXT)");
+    member.change("INSERT INTO t VALUES (1, 7, 1.5, 2.5, 'a'), (2, NULL, NULL, NULL, NULL)");
+    member
+}
+
+#[test]
+fn declared_types_choose_operators_and_functions() {
+    let member = member();
+    let (int, exact, double) = (Some(FieldType::Integer), Some(FieldType::Decimal(None)), Some(FieldType::Double));
+    let check = |text: &str, values: &[Value<'_>], types: &[Option<FieldType>], expected: &str| {
+        let text = format!("SELECT ({text})::text");
+        assert_eq!(run(&member, &text, values, types).unwrap(), [expected], "{text}");
+    };
+    let exacts = [exact.clone(), exact.clone()];
+    check("$1 - $2", &[decimal("2.5"), decimal("1")], &exacts, "1.5");
+    check("7 / $1", &[decimal("2")], &exacts, "3.5000000000000000");
+    check("7 / $1", &[Value::Int32(2)], &[int.clone()], "3");
+    check("coalesce($1, 0)", &[decimal("0.5")], &exacts, "0.5");
+    check("$1 + $2", &[Value::Int32(1), Value::Int32(2)], &[int.clone(), int.clone()], "3");
+    check("$1 + $2", &[Value::Int32(1), Value::Float64(2.5)], &[int.clone(), double.clone()], "3.5");
+    check("$1 < $2", &[Value::Int32(9), Value::Int32(10)], &[int.clone(), int.clone()], "true");
+    check("round($1)", &[Value::Float64(2.5)], &[double.clone()], "2");
+    check("round($1)", &[decimal("2.5")], &exacts, "3");
+    check("sqrt($1)", &[Value::Int32(4)], &[int.clone()], "2");
+    check("substr('abc', $1)", &[Value::Int16(2)], &[Some(FieldType::SmallInt)], "bc");
+    check("$1 || $2", &[Value::Text("a".into()), Value::Text("b".into())], &[], "ab");
+    check("coalesce($1, 7)", &[Value::Null], &[], "7");
+    let unknown = run(&member, "SELECT $1 + $2", &[Value::Null, Value::Null], &[]).unwrap_err();
+    assert_eq!(unknown.sqlstate(), "42725");
+}
+
+#[test]
+fn parameters_mean_what_literals_mean() {
+    let member = member();
+    let (int, exact) = (Some(FieldType::Integer), Some(FieldType::Decimal(None)));
+    let cases: [(&str, &str, Value<'static>, Option<FieldType>); 9] = [
+        ("SELECT x / # FROM t ORDER BY id", "2", Value::Int32(2), int.clone()),
+        ("SELECT (x / #)::text FROM t ORDER BY id", "2.0", decimal("2.0"), exact.clone()),
+        ("SELECT id FROM t WHERE x = #", "7", Value::Int32(7), int.clone()),
+        ("SELECT id FROM t WHERE x = #", "7.0", decimal("7.0"), exact.clone()),
+        ("SELECT id FROM t WHERE x > # ORDER BY id", "6.5", decimal("6.5"), exact.clone()),
+        ("SELECT id FROM t WHERE id = #", "1", Value::Int32(1), int.clone()),
+        ("SELECT id FROM t WHERE id = #", "1.5", decimal("1.5"), exact.clone()),
+        ("SELECT n * # FROM t ORDER BY id", "2", Value::Int32(2), int.clone()),
+        ("SELECT coalesce(x, #) FROM t ORDER BY id", "5", Value::Int32(5), int),
+    ];
+    for (text, literal, value, declared) in cases {
+        let expected = run(&member, &text.replace('#', literal), &[], &[]).unwrap();
+        let with_parameter = text.replace('#', "$1");
+        let found = run(&member, &with_parameter, std::slice::from_ref(&value), &[declared]).unwrap();
+        assert_eq!(found, expected, "{text}, {literal}");
+    }
+}
+
+#[test]
+fn changes_take_parameters_of_their_types() {
+    let member = member();
+    let int = Some(FieldType::Integer);
+    let change = |text: &str, values: &[Value<'_>], types: &[Option<FieldType>]| {
+        assert_eq!(run(&member, text, values, types).unwrap(), ["count 1"], "{text}");
+    };
+    change(
+        "UPDATE t SET x = coalesce(x, $1) + 1 WHERE id = $2",
+        &[Value::Int32(5), Value::Int32(2)],
+        &[int.clone(), int.clone()],
+    );
+    change("UPDATE t SET n = n * $1 WHERE id = 1", &[decimal("1.5")], &[Some(FieldType::Decimal(None))]);
+    change("UPDATE t SET x = $1 WHERE id = 1", &[decimal("2.5")], &[Some(FieldType::Decimal(None))]);
+    change("UPDATE t SET f = f + $1 WHERE id = 1", &[Value::Text("1".into())], &[]);
+    assert_eq!(member.rows("SELECT x, n, f FROM t ORDER BY id"), ["3|2.25|3.5", "6|NULL|NULL"]);
+    let described = member.describe("UPDATE t SET x = x + $1, n = $2 WHERE id = $3").unwrap();
+    let expected = [FieldType::Integer, FieldType::Decimal(Some((10, 2))), FieldType::BigInt];
+    assert_eq!(described.parameters.as_ref(), expected);
+}
