@@ -43,6 +43,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         Function::udf("gcd", coerce_exact, returns_exact, |args| exact(args, "gcd")),
         Function::udf("lcm", coerce_exact, returns_exact, |args| exact(args, "lcm")),
         Function::udf("abs", coerce_number, returns_first, absolute),
+        Function::udf("to_hex", coerce_one, |_| Ok(FieldType::Varchar), to_hex),
         Function::udf("factorial", coerce_one, |_| Ok(FieldType::Decimal(Some((76, 0)))), factorial),
     ]
 }
@@ -315,6 +316,19 @@ fn decimal_divisor(left: &BigDecimal, right: &BigDecimal) -> BigDecimal {
         (left, right) = (right.clone(), left % right);
     }
     BigDecimal::new(left, scale)
+}
+
+/// The digits of a number of 32 or of 64 bits to the base 16; those of a negative one are those of its complement.
+fn to_hex(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let (arrays, constant) = inputs(args)?;
+    let [numbers] = arrays.as_slice() else { return Err(wrong_arguments("to_hex", &[])) };
+    let is_large = *numbers.data_type() == DataType::Int64;
+    let wide = wide(numbers)?;
+    let digits = wide.iter().map(|number| {
+        let number = number?.cast_unsigned();
+        Some(if is_large { format!("{number:x}") } else { format!("{:x}", number & 0xffff_ffff) })
+    });
+    answer(Arc::new(digits.collect::<arrow_array::StringViewArray>()), constant)
 }
 
 fn factorial(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -59,8 +59,10 @@ fn as_other(operand: &Expr, other: &DataType) -> Option<Expr> {
 fn digits_of(text: &str) -> Option<DataType> {
     let number: bigdecimal::BigDecimal = text.trim().parse().ok()?;
     let scale = i8::try_from(super::digits::scale(&number)).ok()?;
-    let digits = u8::try_from(number.digits()).ok()?.max(scale.unsigned_abs());
-    (digits < 38).then(|| DataType::Decimal128(digits + 1, scale))
+    let exponent = number.as_bigint_and_exponent().1;
+    let whole = i64::try_from(number.digits()).ok()?.saturating_sub(exponent).max(1);
+    let digits = u8::try_from(whole.saturating_add(scale.into())).ok().filter(|digits| *digits <= 38)?;
+    Some(DataType::Decimal128(digits, scale))
 }
 
 /// Whether an operand is a parameter of which nothing is known.
