@@ -41,6 +41,15 @@ pub enum GridError {
         /// The object's name.
         name: String,
     },
+    /// Another map is about to take this one's place: changes may be sent again in a moment.
+    #[error("map {map:?} is being rewritten by a change of its table, the change can be sent again")]
+    BeingReplaced {
+        /// The map's name.
+        map: String,
+    },
+    /// What the object is in does not allow the operation.
+    #[error("{0}")]
+    IllegalState(String),
     /// The deadline of a parked change passed while someone else held the key's lock.
     #[error("timed out waiting for the lock of a key of map {map:?}")]
     LockTimeout {
@@ -139,6 +148,8 @@ pub enum ErrorKind {
     NotActive,
     /// [`GridError::Destroyed`].
     Destroyed,
+    /// [`GridError::BeingReplaced`].
+    BeingReplaced,
     /// An operation did not finish in time, [`GridError::LockTimeout`] among them.
     Timeout,
     /// [`GridError::ClientGone`].
@@ -198,13 +209,14 @@ const fn again(hazelcast_code: i32, java_class: &'static str, sqlstate: &'static
 
 impl ErrorKind {
     /// Every kind, in the table's order.
-    pub const ALL: [ErrorKind; 22] = [
+    pub const ALL: [ErrorKind; 23] = [
         ErrorKind::IllegalArgument,
         ErrorKind::NullArgument,
         ErrorKind::UnsupportedOperation,
         ErrorKind::InvalidConfiguration,
         ErrorKind::NotActive,
         ErrorKind::Destroyed,
+        ErrorKind::BeingReplaced,
         ErrorKind::Timeout,
         ErrorKind::ClientGone,
         ErrorKind::LimitReached,
@@ -233,6 +245,7 @@ impl ErrorKind {
             ErrorKind::InvalidConfiguration => once(32, "com.hazelcast.config.InvalidConfigurationException", "F0000", 500),
             ErrorKind::NotActive => again(19, "com.hazelcast.core.HazelcastInstanceNotActiveException", "57P03", 503),
             ErrorKind::Destroyed => once(14, "com.hazelcast.spi.exception.DistributedObjectDestroyedException", "42P01", 404),
+            ErrorKind::BeingReplaced => again(46, "com.hazelcast.spi.exception.RetryableHazelcastException", "55006", 503),
             ErrorKind::Timeout => once(38, "com.hazelcast.core.OperationTimeoutException", "55P03", 504),
             ErrorKind::ClientGone => once(52, "com.hazelcast.spi.exception.TargetDisconnectedException", "08006", 503),
             ErrorKind::LimitReached => once(20, "com.hazelcast.core.HazelcastOverloadException", "53000", 429),
@@ -263,6 +276,8 @@ impl GridError {
             GridError::InvalidConfiguration(_) | GridError::AmbiguousPattern { .. } => ErrorKind::InvalidConfiguration,
             GridError::NotActive => ErrorKind::NotActive,
             GridError::Destroyed { .. } => ErrorKind::Destroyed,
+            GridError::BeingReplaced { .. } => ErrorKind::BeingReplaced,
+            GridError::IllegalState(_) => ErrorKind::IllegalState,
             GridError::LockTimeout { .. } => ErrorKind::Timeout,
             GridError::ClientGone { .. } => ErrorKind::ClientGone,
             GridError::LimitReached { .. } => ErrorKind::LimitReached,

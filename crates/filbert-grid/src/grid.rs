@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::config::{GridConfig, MapConfig};
 use crate::errors::GridError;
 use crate::eviction;
-use crate::invalidation::{Invalidation, InvalidationMetadata};
+use crate::invalidation::{Invalidation, InvalidationListeners, InvalidationMetadata};
 use crate::map::Map;
 use crate::map_core::MapCore;
 use crate::metrics::{Metered, Metrics};
@@ -41,7 +41,7 @@ pub struct Environment {
 
 /// One member. Cheap to share; all methods can be called from any thread.
 pub struct Grid {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     cluster_id: Uuid,
     objects: Objects,
     schemas: Arc<Schemas>,
@@ -184,13 +184,20 @@ impl Grid {
             return Ok(handle(core));
         }
         self.objects.reserve(MAP_SERVICE, name)?;
-        let core = self.make_map(name, config);
+        let core = self.build_map(name, config);
+        let mut maps = self.shared.maps.write();
+        if core.evicts {
+            maps.evicting.push(core.clone());
+        }
+        maps.by_name.insert(name.to_owned(), core.clone());
+        drop(maps);
         tracing::debug!(map = name, "map made");
         self.objects.announce_created(MAP_SERVICE, name, self.shared.member);
         Ok(handle(&core))
     }
 
-    fn make_map(&self, name: &str, config: MapConfig) -> Arc<MapCore> {
+    /// A map that has no name yet.
+    pub(crate) fn build_map(&self, name: &str, config: MapConfig) -> Arc<MapCore> {
         let id = {
             let mut maps = self.shared.maps.write();
             let id = MapId(maps.next_id);
@@ -208,12 +215,7 @@ impl Grid {
             self.shared.account(before, state.partition.bytes());
         }
         self.shared.add_signatures(&core, &core.layouts.current());
-        let mut maps = self.shared.maps.write();
-        if core.evicts {
-            maps.evicting.push(core.clone());
-        }
-        maps.by_name.insert(name.to_owned(), core.clone());
-        maps.by_id.insert(id, core.clone());
+        self.shared.maps.write().by_id.insert(id, core.clone());
         core
     }
 
@@ -245,15 +247,29 @@ impl Grid {
 
     /// Drops a map with all that belongs to it; whether there was one. Handles of it refuse changes from now on.
     pub fn destroy_map(&self, name: &str) -> bool {
+        self.unlink_map(name).is_some()
+    }
+
+    /// Does the quick part of [`Grid::destroy_map`]: the name stands for nothing any more, and handles of the map refuse changes.
+    /// What the map has is freed when the result is dropped.
+    pub fn unlink_map(&self, name: &str) -> Option<Unlinked<'_>> {
         let _making = self.shared.making.lock();
         let core = {
             let mut maps = self.shared.maps.write();
-            let Some(core) = maps.by_name.remove(name) else { return false };
+            let core = maps.by_name.remove(name)?;
             maps.by_id.remove(&core.id);
             maps.evicting.retain(|other| other.id != core.id);
             core
         };
         core.destroyed.store(true, Ordering::Release);
+        crate::layouts::note_destroyed();
+        self.objects.destroy(MAP_SERVICE, name, self.shared.member);
+        tracing::info!(map = name, "map destroyed");
+        Some(Unlinked { grid: self, core })
+    }
+
+    /// Frees what a map has that is marked as destroyed, and tells near caches to forget it.
+    pub(crate) fn end_map(&self, core: &MapCore, near_caches: &InvalidationListeners) {
         crate::layouts::note_destroyed();
         for (partition, cell) in self.shared.partitions() {
             let mut state = cell.lock();
@@ -264,7 +280,7 @@ impl Grid {
             for (_, waiter) in state.waiters.take_map(core.id) {
                 self.shared.answer(waiter, Err(core.destroyed_error()));
             }
-            core.near_caches.deliver(&Invalidation {
+            near_caches.deliver(&Invalidation {
                 partition,
                 key: None,
                 source: self.shared.member,
@@ -272,12 +288,13 @@ impl Grid {
                 sequence: i64::try_from(sequence).unwrap_or(i64::MAX),
             });
         }
-        self.shared.clear_signatures(&core);
+        self.shared.clear_signatures(core);
+    }
+
+    /// Removes the listeners of a map.
+    pub(crate) fn forget_listeners(&self, core: &MapCore) {
         let listeners = core.listeners.clear() + core.near_caches.clear();
         self.shared.listeners.fetch_sub(listeners, Ordering::AcqRel);
-        self.objects.destroy(MAP_SERVICE, name, self.shared.member);
-        tracing::info!(map = name, "map destroyed");
-        true
     }
 
     /// Creates a distributed object by its service, as a client's proxy does.
@@ -404,6 +421,26 @@ impl Grid {
 
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
+    }
+}
+
+/// A map that was destroyed, and what of it is still to be freed.
+#[must_use = "dropping it frees the map"]
+pub struct Unlinked<'g> {
+    grid: &'g Grid,
+    core: Arc<MapCore>,
+}
+
+impl fmt::Debug for Unlinked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unlinked").field("map", &self.core.name).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Unlinked<'_> {
+    fn drop(&mut self) {
+        self.grid.end_map(&self.core, &self.core.near_caches);
+        self.grid.forget_listeners(&self.core);
     }
 }
 

@@ -82,6 +82,15 @@ impl InvalidationListeners {
         self.retain(|_| false)
     }
 
+    /// Gives all to another map.
+    pub(crate) fn move_to(&self, other: &Self) {
+        let mut taken = std::mem::take(&mut *self.all.write());
+        self.count.store(0, Ordering::Release);
+        let mut all = other.all.write();
+        all.append(&mut taken);
+        other.count.store(all.len(), Ordering::Release);
+    }
+
     fn retain(&self, keep: impl Fn(&Registered) -> bool) -> usize {
         if !self.any() {
             return 0;

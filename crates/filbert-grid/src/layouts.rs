@@ -251,16 +251,16 @@ impl Map {
     }
 
     /// Declares an index and builds it, partition by partition, while reads and writes go on; one whose name is taken
-    /// changes nothing. Returns when it is complete.
+    /// changes nothing. Returns when it is complete, and whether it is new.
     ///
     /// # Errors
     /// The declaration cannot be that of an index, the map has as many as the settings allow or was destroyed, or the
     /// memory limit does not leave room for it.
-    pub fn add_index(&self, index: IndexConfig) -> Result<(), GridError> {
+    pub fn add_index(&self, index: IndexConfig) -> Result<bool, GridError> {
         let name = self.name();
         let index = indexes::normalized(name, index)?;
         let indexes_max = self.shared.config.indexes_max;
-        self.change_layout(|layout, numbers| layout.add_index(name, index, numbers, indexes_max)).map(|_| ())
+        self.change_layout(|layout, numbers| layout.add_index(name, index, numbers, indexes_max))
     }
 
     /// Drops an index; whether there was one of that name. Queries that use it meanwhile look at all entries instead.
@@ -323,6 +323,7 @@ impl Map {
         if self.is_destroyed() {
             return Err(self.core.destroyed_error());
         }
+        self.core.check_held()?;
         let before = layouts.current();
         let mut layout = (*before).clone();
         if !edit(&mut layout, &mut numbers)? {

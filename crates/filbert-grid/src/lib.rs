@@ -45,6 +45,7 @@ mod schemas;
 mod shared;
 mod signatures;
 mod statistics;
+mod succession;
 mod tap;
 mod together;
 mod waiters;
@@ -61,7 +62,7 @@ pub use config::{
     eviction_policy_name,
 };
 pub use errors::{ErrorFacts, ErrorKind, GridError};
-pub use grid::{Environment, Grid};
+pub use grid::{Environment, Grid, Unlinked};
 pub use invalidation::{Invalidation, InvalidationMetadata, InvalidationSink};
 pub use layouts::{ColumnInfo, IndexInfo, MapLayout, layout_changes};
 pub use listeners::{EntryEvent, EntrySink, EventKinds, ListenerId, ListenerSpec};
@@ -69,6 +70,7 @@ pub use map::{JournalRead, Map, Refused};
 pub use objects::{MAP_SERVICE, ObjectEvent, ObjectEventKind, ObjectId, ObjectSink, Objects};
 pub use schemas::Schemas;
 pub use statistics::GridStatistics;
+pub use succession::Succession;
 pub use together::{Claims, NotMade, Together};
 pub use waiters::ParkedReply;
 

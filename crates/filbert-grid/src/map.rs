@@ -293,6 +293,7 @@ impl Map {
     ) -> Result<R, Refused> {
         let (shared, core) = (&*self.shared, &*self.core);
         shared.check_active()?;
+        core.check_held()?;
         let Some(key) = change.key() else {
             return Err(GridError::IllegalArgument("a change of a whole map is not one of a key".to_owned()).into());
         };
@@ -409,6 +410,7 @@ impl Map {
         let mut affected = 0;
         for (partition, cell) in shared.partitions() {
             let mut state = cell.lock();
+            self.core.check_held()?;
             let command = Command { map: self.core.id, now: shared.now(), caller, change };
             affected += shared.apply(cell, &mut state, &self.core, &command, |reply| match reply {
                 Reply::Count(count) => count,

@@ -32,6 +32,10 @@ pub(crate) struct MapCore {
     /// Bytes over all partitions; kept for maps that evict by bytes only.
     pub(crate) bytes: AtomicUsize,
     pub(crate) destroyed: AtomicBool,
+    /// Whether another map is about to take its place, see `succession.rs`: changes are refused.
+    pub(crate) held: AtomicBool,
+    /// Statements that change several keys together and are not done: each looks at `held` once it is counted here.
+    pub(crate) claiming: AtomicUsize,
     /// Whether the map has a limit that eviction keeps.
     pub(crate) evicts: bool,
     counts_bytes: bool,
@@ -54,6 +58,8 @@ impl MapCore {
             entries: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             destroyed: AtomicBool::new(false),
+            held: AtomicBool::new(false),
+            claiming: AtomicUsize::new(0),
         }
     }
 

@@ -190,6 +190,7 @@ impl Claims<'_> {
 impl Drop for Claims<'_> {
     fn drop(&mut self) {
         self.give_back();
+        self.map.core.claiming.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -205,6 +206,7 @@ impl Drop for Reserved<'_> {
 impl Map {
     /// The claims of a statement that has none yet.
     pub fn claims(&self) -> Claims<'_> {
+        self.core.claiming.fetch_add(1, Ordering::SeqCst);
         let thread = self.shared.statements.fetch_add(1, Ordering::Relaxed);
         Claims { map: self, owner: Caller { client: self.shared.member, thread }, partitions: Vec::new() }
     }
@@ -227,6 +229,7 @@ impl Map {
         if self.is_destroyed() {
             return Err(NotMade::Error(core.destroyed_error()));
         }
+        core.check_held().map_err(NotMade::Error)?;
         let _reserved = self.reserve(changes)?;
         let mut differing = Vec::new();
         let batches = changes.batches.iter().filter(|(_, batch)| !batch.is_empty());

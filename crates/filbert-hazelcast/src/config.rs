@@ -1,6 +1,60 @@
 //! The door's settings: addresses, credentials, limits and timeouts, each with a default, a unit and a reason.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{fmt, net::SocketAddr, time::Duration};
+
+/// An address by which clients reach the member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberAddress {
+    /// A host name, or an address without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl MemberAddress {
+    /// Reads a host name or an address, with a port or without; `None` if it is neither.
+    pub fn parse(text: &str, default_port: u16) -> Option<MemberAddress> {
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Some(address.into());
+        }
+        if let Ok(ip) = text.parse::<std::net::IpAddr>() {
+            return Some(SocketAddr::from((ip, default_port)).into());
+        }
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) => (host, port.parse().ok()?),
+            None => (text, default_port),
+        };
+        let is_label = |label: &str| {
+            (1..=63).contains(&label.len())
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+        };
+        let name = host.strip_suffix('.').unwrap_or(host);
+        // What looks like an address and is none is no name either.
+        let is_name = name.len() <= 253
+            && name.split('.').all(is_label)
+            && !name.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()));
+        is_name.then(|| MemberAddress { host: host.to_owned(), port })
+    }
+}
+
+impl From<SocketAddr> for MemberAddress {
+    /// An IPv4 address within an IPv6 one is told as the former: a client that came by IPv4 to a socket for both may not speak
+    /// IPv6.
+    fn from(address: SocketAddr) -> Self {
+        MemberAddress { host: address.ip().to_canonical().to_string(), port: address.port() }
+    }
+}
+
+impl fmt::Display for MemberAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
 
 /// How the door behaves. All fields have defaults that suit a member with a few thousand clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +68,7 @@ pub struct DoorConfig {
     pub port_count: u16,
     /// The address that clients are told to connect to, where it differs from the one listened on (a proxy, a
     /// container). Default none: each client is told the address by which it came.
-    pub public_address: Option<SocketAddr>,
+    pub public_address: Option<MemberAddress>,
     /// What a client must show besides the cluster's name.
     pub authentication: Authentication,
     /// Bytes of one message from a client. Default 1 GiB: above any value that a map should hold, with room for a bulk
@@ -185,5 +239,30 @@ mod tests {
     fn secrets_are_not_shown() {
         let users = Authentication::Users(vec![("ann".into(), "hush".into())]);
         assert_eq!(format!("{users:?}"), "Users(1)");
+    }
+}
+
+#[cfg(test)]
+mod address_tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_host_name_or_an_address_with_a_port_or_without() {
+        for (text, expected) in [
+            ("192.0.2.7:6001", Some("192.0.2.7:6001")),
+            ("192.0.2.7", Some("192.0.2.7:5701")),
+            ("[2001:db8::1]:6001", Some("[2001:db8::1]:6001")),
+            ("2001:db8::1", Some("[2001:db8::1]:5701")),
+            ("grid.example.com:6001", Some("grid.example.com:6001")),
+            ("grid-0", Some("grid-0:5701")),
+            ("", None),
+            ("192.0.2.700", None),
+            ("grid.example.com:port", None),
+            ("a host", None),
+            ("-a.example", None),
+        ] {
+            let found = MemberAddress::parse(text, 5701).map(|address| address.to_string());
+            assert_eq!(found.as_deref(), expected, "{text}");
+        }
     }
 }

@@ -196,7 +196,7 @@ impl Door {
         links.insert(number, watched);
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
         drop(links);
-        let address = self.config.public_address.unwrap_or(local);
+        let address = self.config.public_address.clone().unwrap_or_else(|| local.into());
         let session = Session::new(self.grid.clone(), self.config.clone(), link, self.caches.clone(), address);
         let connection = Connection::new(stream, session);
         tasks.spawn(async move {

@@ -61,7 +61,7 @@ mod sql_reply;
 mod sql_rows;
 mod view;
 
-pub use config::{Authentication, DoorConfig};
+pub use config::{Authentication, DoorConfig, MemberAddress};
 pub use door::{Door, DoorStatistics, Monitor};
 pub use filbert_listen::ListenError;
 pub use rows::{Support, support};

@@ -1,12 +1,13 @@
 //! What a connection is to its handlers: the grid, the client, and the place where replies go.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use filbert_grid::metrics::Tally;
 use filbert_grid::{Caller, ClientConnection, ConnectionId, ErrorKind, Grid, Map, PartitionId};
 use filbert_wire::{CorrelationId, Data, Message, MessageId, Uuid, WireError};
 use tracing::{debug, info};
 
+use crate::config::MemberAddress;
 use crate::{
     DoorConfig,
     deferred::NO_QUERIES,
@@ -30,7 +31,7 @@ pub(crate) struct Session {
     /// What was asked for since the last batch.
     pub(crate) tally: Tally,
     /// The address that this client is told to find the member at.
-    pub(crate) address: SocketAddr,
+    pub(crate) address: MemberAddress,
     /// The client's UUID; nil before authentication.
     pub(crate) client: Uuid,
     /// Registration with the grid, from authentication on. Dropping it gives back what the client held.
@@ -61,7 +62,7 @@ impl Session {
         config: Arc<DoorConfig>,
         link: Arc<Link>,
         caches: Arc<QueryCaches>,
-        address: SocketAddr,
+        address: MemberAddress,
     ) -> Self {
         let handles = Handles::new(config.handles_max);
         let queries = QueriesEnd(link.clone(), caches.clone());

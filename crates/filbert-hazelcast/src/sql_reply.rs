@@ -11,7 +11,7 @@ use filbert_wire::{
 
 use crate::{
     cursors::Rows,
-    sql_rows::{column_type, put_page},
+    sql_rows::{put_page, result_type},
 };
 
 /// What is answered.
@@ -64,8 +64,8 @@ impl Reply {
                     NO_PARTITION_ARGUMENT.put(out);
                 });
                 writer.begin();
-                for column in rows.columns.iter() {
-                    let kind = column_type(&column.field_type);
+                for (column, array) in rows.columns.iter().zip(page.rows.columns()) {
+                    let kind = result_type(column, array);
                     SqlColumnMetadata { name: &column.name, kind, nullable: column.nullable }.put_variable(&mut writer);
                 }
                 writer.end();

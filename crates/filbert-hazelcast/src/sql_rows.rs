@@ -11,7 +11,7 @@
 //! | TIMESTAMP, TIMESTAMP WITH TIME ZONE | `Timestamp` | the same, the latter at offset 0 |
 //! | OBJECT | `BinaryView`, `Binary`, `LargeBinary` | OBJECT: the bytes of a serialized value |
 //! | UUID, BYTEA, INTERVAL, arrays | texts, `BinaryView`, `Interval`, `List` | OBJECT: the value, serialized |
-//! | any | `Null` | the column's type, nothing but nulls |
+//! | any | `Null` | NULL: their number alone |
 
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, RecordBatch,
@@ -28,7 +28,7 @@ use filbert_grid::query::{ColumnMeta, ColumnReader, SqlError, SqlErrorCode};
 use filbert_wire::{
     codec::Fixed,
     frame::Writer,
-    sql_page::{PageWriter, SqlColumn, SqlDate, SqlDecimal, SqlTime, SqlTimestamp, SqlTimestampWithTimeZone},
+    sql_page::{PageWriter, SqlColumn, SqlDecimal, SqlTime, SqlTimestamp, SqlTimestampWithTimeZone},
     structure::HazelcastJsonValue,
 };
 
@@ -57,6 +57,14 @@ pub(crate) fn column_type(field_type: &FieldType) -> i32 {
     }
 }
 
+/// The protocol's number of a result's column: one in which nothing but `NULL` was written is of no other type.
+pub(crate) fn result_type(column: &ColumnMeta, array: &ArrayRef) -> i32 {
+    match array.data_type() {
+        DataType::Null => SqlColumn::NULL,
+        _ => column_type(&column.field_type),
+    }
+}
+
 /// Appends a page.
 ///
 /// # Errors
@@ -71,7 +79,7 @@ pub(crate) fn put_page(
         let text = format!("a page has {} columns, expected {}", rows.num_columns(), columns.len());
         return Err(SqlError::new(SqlErrorCode::Generic, text));
     }
-    let types = columns.iter().map(|column| column_type(&column.field_type));
+    let types = columns.iter().zip(rows.columns()).map(|(column, array)| result_type(column, array));
     let mut page = PageWriter::begin(writer, last, types);
     for (column, array) in columns.iter().zip(rows.columns()) {
         if put_column(&mut page, &column.field_type, array).is_none() {
@@ -123,7 +131,7 @@ pub(crate) fn rows_within(rows: &RecordBatch, bytes_max: usize) -> usize {
 /// Appends a column; `None` if its array is of a type that the column's type cannot have.
 fn put_column(page: &mut PageWriter<'_, '_>, field_type: &FieldType, array: &ArrayRef) -> Option<()> {
     if matches!(array.data_type(), DataType::Null) {
-        put_nulls(page, field_type, array.len());
+        page.nulls(array.len());
         return Some(());
     }
     match field_type {
@@ -289,16 +297,6 @@ fn shortest(bytes: &[u8]) -> &[u8] {
         rest = tail;
     }
     rest
-}
-
-/// Nothing but nulls.
-fn put_nulls(page: &mut PageWriter<'_, '_>, field_type: &FieldType, rows: usize) {
-    match column_type(field_type) {
-        SqlColumn::VARCHAR | SqlColumn::DECIMAL | SqlColumn::OBJECT | SqlColumn::JSON => {
-            page.objects(std::iter::repeat_n(None, rows));
-        }
-        _ => page.fixed(rows, rows, std::iter::repeat_n(None::<SqlDate>, rows)),
-    }
 }
 
 #[cfg(test)]

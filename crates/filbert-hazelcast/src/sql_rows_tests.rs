@@ -12,7 +12,7 @@ use arrow_schema::{Field as ArrowField, Schema};
 use filbert_wire::{
     codec::{Field, Reader},
     frame::Frames,
-    sql_page::SqlPage,
+    sql_page::{SqlDate, SqlPage},
 };
 
 use super::*;
@@ -55,8 +55,8 @@ fn columns_of_every_type_read_as_the_protocol_has_them() {
     let blob = filbert_data::Value::Array(vec![filbert_data::Value::Int32(5)]).to_blob().unwrap();
     check(T::Array(Box::new(T::Integer)), lists, SqlColumn::Object(vec![Some(blob.as_bytes()), None]));
     let nulls = |column_type| SqlColumn::Nulls { column_type, rows: 2 };
-    check(T::Time, NullArray::new(2), nulls(SqlColumn::TIME));
-    check(T::Object, NullArray::new(2), SqlColumn::Object(vec![None, None]));
+    check(T::Time, NullArray::new(2), nulls(SqlColumn::NULL));
+    check(T::Object, NullArray::new(2), nulls(SqlColumn::NULL));
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! What clients are told of the cluster: its members, its partitions, its version.
 
-use std::net::SocketAddr;
-
 use filbert_wire::{
     MessageId, Uuid,
     structure::{Address, EndpointQualifier, MemberInfo, MemberVersion},
@@ -35,8 +33,8 @@ impl View {
     pub(crate) fn of(session: &Session) -> Self {
         Self {
             member: session.grid.member_uuid(),
-            host: host(session.address),
-            port: i32::from(session.address.port()),
+            host: session.address.host.clone(),
+            port: i32::from(session.address.port),
             partition_count: session.grid.partition_count(),
         }
     }
@@ -63,12 +61,6 @@ impl View {
     pub(crate) fn partitions(&self) -> Vec<(Uuid, Vec<i32>)> {
         vec![(self.member, (0..i32::try_from(self.partition_count).unwrap_or(i32::MAX)).collect())]
     }
-}
-
-/// The address without its port. An IPv4 address within an IPv6 one is told as the former: a client that came by IPv4
-/// to a socket for both may not speak IPv6.
-fn host(address: SocketAddr) -> String {
-    address.ip().to_canonical().to_string()
 }
 
 /// The registration of a listener for events that a standalone member never has. It is not kept anywhere: its id is

@@ -233,6 +233,7 @@ impl Session {
                 match self.start(&portal.statement.text, &portal.values, &portal.statement.declared).await? {
                     Started::Rows(rows) => rows,
                     Started::Count(count) => {
+                        self.send_notices();
                         self.link.out.command_complete(&Session::end_tag(before, command, count));
                         return Ok(());
                     }
@@ -250,6 +251,7 @@ impl Session {
             self.link.out.portal_suspended();
             portal.progress = Progress::Rows(rows);
         } else {
+            self.send_notices();
             self.link.out.command_complete(&Session::end_tag(before, command, rows.count - before_count));
         }
         Ok(())

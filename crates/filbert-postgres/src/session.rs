@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use filbert_data::dates::Zone;
-use filbert_grid::query::{self, QueryEngine, TransactionState};
+use filbert_grid::query::{self, QueryEngine, Severity, TransactionState};
 use tokio::sync::{oneshot, watch};
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     portals::{Portals, Statements},
     registry::{Place, Slot},
     settings::{self, Reported},
-    wire::{Frontend, TransactionStatus, Violation},
+    wire::{ErrorFields, Frontend, TransactionStatus, Violation},
 };
 
 /// One client's session.
@@ -170,8 +170,26 @@ impl Session {
         Ok(())
     }
 
+    /// Tells the client what the engine has to tell beside results, as far as it wants to hear of it.
+    pub(crate) fn send_notices(&mut self) {
+        let notices = self.state.take_notices();
+        if notices.is_empty() {
+            return;
+        }
+        let least = match self.state.setting("client_min_messages").as_deref() {
+            Some("error") => None,
+            Some("warning") => Some(Severity::Warning),
+            _ => Some(Severity::Notice),
+        };
+        for notice in notices.iter().filter(|notice| least.is_some_and(|least| notice.severity >= least)) {
+            let (severity, sqlstate, message) = (notice.severity.name(), notice.sqlstate, notice.message.as_str());
+            self.link.out.notice(ErrorFields { severity, sqlstate, message, ..ErrorFields::default() });
+        }
+    }
+
     /// Tells the client of an error, which ends what an open transaction can still do.
     pub(crate) fn fail(&mut self, error: &PgError) {
+        self.send_notices();
         error.write("ERROR", &mut self.link.out);
         if self.state.transaction() == TransactionState::Open {
             self.state.set_transaction(TransactionState::Failed);
@@ -202,6 +220,7 @@ impl Session {
     }
 
     fn ready(&mut self) {
+        self.send_notices();
         let status = match self.state.transaction() {
             TransactionState::Idle => {
                 self.portals.end_transaction();

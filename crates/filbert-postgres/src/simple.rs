@@ -20,9 +20,19 @@ impl Session {
         self.portals.remove("");
         self.slot().begin();
         let mut is_empty = true;
+        let mut changes = self.state.changes();
         for part in lexer::split(text) {
             is_empty = false;
+            let before = self.state.transaction();
             let result = self.simple_statement(part).await;
+            if self.state.transaction() == TransactionState::Idle {
+                if before != TransactionState::Idle {
+                    changes = self.state.changes();
+                } else if result.is_err() && self.state.changes() != changes {
+                    // The statements of a text would be one transaction.
+                    self.state.tell_that_changes_stay();
+                }
+            }
             result.map_err(|failure| failure.moved_by(characters(text, part.start)))?;
             self.report_settings();
         }
@@ -74,6 +84,7 @@ impl Session {
                 rows.count
             }
         };
+        self.send_notices();
         self.link.out.command_complete(&Session::end_tag(before, command, count));
         if self.state.transaction() == TransactionState::Idle && before != TransactionState::Idle {
             self.portals.end_transaction();

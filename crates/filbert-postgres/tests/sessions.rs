@@ -147,6 +147,34 @@ async fn an_error_fails_the_transaction() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn notices_are_sent_before_the_end_of_their_statement() {
+    let server = Server::start();
+    let mut raw = Raw::session(&server);
+    raw.query("insert warned 1");
+    assert_eq!(raw.until_ready(), "N01000 N00000 C(INSERT 0 1) Z(I)");
+    raw.query("set client_min_messages warning");
+    assert_eq!(raw.until_ready(), "C(SET) Z(I)");
+    raw.query("insert warned 1");
+    assert_eq!(raw.until_ready(), "N01000 C(INSERT 0 1) Z(I)");
+    raw.query("set client_min_messages error");
+    assert_eq!(raw.until_ready(), "C(SET) Z(I)");
+    raw.query("insert warned 1");
+    assert_eq!(raw.until_ready(), "C(INSERT 0 1) Z(I)");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_fails_after_a_change_is_told_that_the_change_stays() {
+    let server = Server::start();
+    let mut raw = Raw::session(&server);
+    raw.query("insert 1; unknown");
+    assert_eq!(raw.until_ready(), "C(INSERT 0 1) N01000 E42601 Z(I)");
+    raw.query("select now 0; unknown");
+    assert!(!raw.until_ready().contains("N0"));
+    raw.query("begin; insert 1; commit; unknown");
+    assert!(!raw.until_ready().contains("N0"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn settings_that_change_are_told() {
     let server = Server::start();
     let mut raw = Raw::open(&server);

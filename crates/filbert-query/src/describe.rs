@@ -169,7 +169,7 @@ fn wanted(
 }
 
 /// The words that PostgreSQL reports, and the columns.
-fn of_other(parsed: &Parsed) -> (&'static str, Option<Arc<[ColumnMeta]>>) {
+pub(crate) fn of_other(parsed: &Parsed) -> (&'static str, Option<Arc<[ColumnMeta]>>) {
     match parsed {
         Parsed::Table(statement) => (statement.command(), None),
         Parsed::Explain { .. } => ("EXPLAIN", Some(lines("rel"))),

@@ -25,7 +25,7 @@ use crate::copy;
 use crate::cursor::{Limits, ReadyRows, RunningRows, ended_early};
 use crate::ddl;
 use crate::describe;
-use crate::dialect::{Parsed, ParsedStatement, SessionCommand};
+use crate::dialect::{Parsed, ParsedStatement, SessionCommand, TableStatement};
 use crate::dml::{Changed, Dml};
 use crate::error::{of_datafusion, parsing_error};
 use crate::explain;
@@ -38,11 +38,15 @@ use crate::plans::{Plan, PlanCacheStatistics, Plans};
 use crate::predicates;
 use crate::row_writer;
 use crate::session;
+use crate::short::ShortDml;
 use crate::surroundings::Server;
 use crate::tables::Tables;
 use crate::template::Template;
 use crate::threads::{Threads, caught, caught_here};
 use crate::words::said;
+
+/// How often a statement is planned anew because what it reads was altered while it ran.
+const REPLANS_MAX: usize = 3;
 
 /// Figures of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -223,46 +227,64 @@ impl Inner {
     fn answer_in_place(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
         let dialect = dialect_of(statement.session);
         let key = plan_key(statement.session, statement.text, statement.types);
-        let Some(plan) = self.plans.find(dialect, &key, self.version()) else {
-            return self.answer_by_template(statement);
+        let version = self.version();
+        let Some(plan) = self.plans.find(dialect, &key, version) else {
+            return self.answer_by_template(statement, version);
         };
         match plan.given(dialect, statement.parameters) {
-            Ok(parameters) => self.run_in_place(&plan, statement, parameters),
+            Ok(parameters) => self.run_in_place(&plan, version, statement, parameters),
             Err(error) => Some(Err(error)),
         }
     }
 
     /// Runs a statement that is new in nothing but its literals.
-    fn answer_by_template(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
+    fn answer_by_template(&self, statement: &Statement<'_>, version: u64) -> Option<Result<StatementResult, SqlError>> {
         if !statement.parameters.is_empty() {
             return None;
         }
         let template = Template::of(statement.text)?;
         let key = plan_key(statement.session, template.key(), &[]);
-        let plan = self.plans.find_by_template(dialect_of(statement.session), &key, self.version())?;
+        let plan = self.plans.find_by_template(dialect_of(statement.session), &key, version)?;
         // What is wrong is told of the statement as it was written: it runs again, as what fails has changed nothing.
-        self.run_in_place(&plan, statement, template.values())?.ok().map(Ok)
+        self.run_in_place(&plan, version, statement, template.values())?.ok().map(Ok)
     }
 
+    /// Runs a plan that was found at a version of the catalog. `None` if it cannot be run here and now, or is old by now.
     fn run_in_place(
         &self,
         plan: &Plan,
+        version: u64,
         statement: &Statement<'_>,
         parameters: &[Value<'_>],
     ) -> Option<Result<StatementResult, SqlError>> {
         match plan {
             Plan::Query { short: Some(short), planned, .. } if statement.expected != ExpectedResult::UpdateCount => {
                 let rows = short.run_in_place(parameters)?;
+                if self.version() != version {
+                    // What was read may be gone by now, or have been read half.
+                    return None;
+                }
+                note_run(statement.session);
                 Some(rows.map(|rows| StatementResult::Rows(Box::new(ReadyRows::new(planned.columns.clone(), rows)))))
             }
-            Plan::Change { short: Some(short), .. } => {
+            Plan::Change { short: Some(short), statement: planned, .. } => {
                 let other =
                     if short.returning().is_some() { ExpectedResult::UpdateCount } else { ExpectedResult::Rows };
                 if statement.expected == other {
                     return None;
                 }
+                let (table, command) = planned.parsed.changed_table()?;
+                if let Err(error) = session::check_may_change(statement.session.map(Arc::as_ref), command) {
+                    return Some(Err(error));
+                }
+                let _shared = self.tables.catalog().gates().try_share(table)?;
+                if self.version() != version {
+                    return None;
+                }
                 let occasion = self.sessions.occasion(dialect_of(statement.session), statement.session);
-                short.run_in_place(parameters, &occasion)
+                let changed = short.run_in_place(parameters, &occasion)?;
+                note_changed(statement.session, &changed);
+                Some(changed)
             }
             Plan::Session { command, .. } => Some(self.run_session(command, statement.session, parameters, None)),
             _ => None,
@@ -287,6 +309,24 @@ impl Inner {
     }
 }
 
+/// Notes in a session that a statement runs.
+fn note_run(session: Option<&Arc<Session>>) {
+    if let Some(session) = session {
+        session.note_run();
+    }
+}
+
+/// Notes in a session what a statement changed.
+fn note_changed(session: Option<&Arc<Session>>, changed: &Result<StatementResult, SqlError>) {
+    let Some(session) = session else { return };
+    session.note_run();
+    match changed {
+        Ok(StatementResult::Count(count)) => session.note_changes(*count),
+        Ok(StatementResult::Rows(_)) => session.note_changes(1),
+        Err(_) => {}
+    }
+}
+
 /// A statement on its way.
 struct Task {
     inner: Arc<Inner>,
@@ -305,42 +345,73 @@ impl Task {
     }
 
     async fn answer(&mut self) -> Result<StatementResult, SqlError> {
-        let plan = self.inner.plan(&self.text, &self.asker).await?;
-        let given = plan.given(self.asker.dialect(), &self.parameters)?.len();
-        self.parameters.truncate(given);
+        let (mut version, mut plan) = self.planned().await?;
+        for _ in 0..REPLANS_MAX {
+            let Plan::Query { planned, short: Some(short), .. } = &*plan else { break };
+            self.expect(ExpectedResult::Rows)?;
+            let Some(rows) = short.run(&self.inner.threads, &self.parameters).await else { break };
+            if self.inner.version() == version {
+                note_run(self.asker.session());
+                return Ok(StatementResult::Rows(Box::new(ReadyRows::new(planned.columns.clone(), rows?))));
+            }
+            // What was read may be gone by now, or have been read half.
+            (version, plan) = self.planned().await?;
+        }
         match &*plan {
-            Plan::Query { planned, optimized, short, .. } => {
+            Plan::Query { planned, optimized, .. } => {
                 self.expect(ExpectedResult::Rows)?;
-                if let Some(short) = short
-                    && let Some(rows) = short.run(&self.inner.threads, &self.parameters).await
-                {
-                    return Ok(StatementResult::Rows(Box::new(ReadyRows::new(planned.columns.clone(), rows?))));
-                }
+                note_run(self.asker.session());
                 self.query(planned, optimized.as_ref()).await
             }
-            Plan::Change { statement, short, .. } => {
-                let tells = statement.parsed.tells_rows();
-                self.expect(if tells { ExpectedResult::Rows } else { ExpectedResult::UpdateCount })?;
-                let occasion = self.inner.sessions.occasion(self.asker.dialect(), self.asker.session());
-                let changing = self.limits.begin_changes()?;
-                match short.as_ref().and_then(|short| short.run_in_place(&self.parameters, &occasion)) {
-                    Some(Ok(changed)) => {
-                        changing.done();
-                        Ok(changed)
-                    }
-                    Some(Err(error)) => Err(error),
-                    // It has to wait for a key that is locked, or is no short one.
-                    None => {
-                        drop(changing);
-                        self.change(&statement.parsed).await
-                    }
-                }
-            }
+            Plan::Change { statement, short, .. } => self.run_change(&statement.parsed, short.as_ref(), version).await,
             Plan::Session { command, .. } => {
                 self.inner.run_session(command, self.asker.session(), &self.parameters, Some(&self.job))
             }
             Plan::Other(statement) => self.other(statement).await,
         }
+    }
+
+    /// The plan of the statement, with as many parameters as it takes, and a version of the catalog before it was made.
+    async fn planned(&mut self) -> Result<(u64, Arc<Plan>), SqlError> {
+        let version = self.inner.version();
+        let plan = self.inner.plan(&self.text, &self.asker).await?;
+        let given = plan.given(self.asker.dialect(), &self.parameters)?.len();
+        self.parameters.truncate(given);
+        Ok((version, plan))
+    }
+
+    /// Runs a statement that changes rows, while nobody alters or drops the table.
+    async fn run_change(
+        &self,
+        parsed: &Parsed,
+        short: Option<&ShortDml>,
+        version: u64,
+    ) -> Result<StatementResult, SqlError> {
+        self.expect(if parsed.tells_rows() { ExpectedResult::Rows } else { ExpectedResult::UpdateCount })?;
+        let Some((table, command)) = parsed.changed_table() else {
+            return Err(parsing_error("a statement that changes entries is expected"));
+        };
+        session::check_may_change(self.asker.session().map(Arc::as_ref), command)?;
+        let _shared = self.inner.tables.catalog().gates().share(table).await?;
+        let occasion = self.inner.sessions.occasion(self.asker.dialect(), self.asker.session());
+        // A short plan is of the table as it was when it was planned.
+        let short = short.filter(|_| self.inner.version() == version);
+        let changing = self.limits.begin_changes()?;
+        let changed = match short.and_then(|short| short.run_in_place(&self.parameters, &occasion)) {
+            Some(changed) => {
+                if changed.is_ok() {
+                    changing.done();
+                }
+                changed
+            }
+            // It has to wait for a key that is locked, or is no short one.
+            None => {
+                drop(changing);
+                self.change(parsed).await
+            }
+        };
+        note_changed(self.asker.session(), &changed);
+        changed
     }
 
     fn expect(&self, found: ExpectedResult) -> Result<(), SqlError> {
@@ -422,12 +493,24 @@ impl Task {
             }
             Parsed::Copy(copy) => {
                 self.expect(ExpectedResult::UpdateCount)?;
+                if copy.query.is_none() {
+                    session::check_may_change(self.asker.session().map(Arc::as_ref), "COPY FROM")?;
+                }
                 let rows = copy::run(&self.inner, &self.asker, &self.limits, copy, &self.parameters).await?;
                 Ok(StatementResult::Count(rows))
             }
             parsed => {
                 self.expect(ExpectedResult::UpdateCount)?;
-                ddl::run(&self.inner, &self.asker, parsed).await.map(StatementResult::Count)
+                if !matches!(parsed, Parsed::Table(TableStatement::KeepUp { .. })) {
+                    let session = self.asker.session().map(Arc::as_ref);
+                    session::check_may_change(session, describe::of_other(parsed).0)?;
+                }
+                let count = ddl::run(&self.inner, &self.asker, parsed).await?;
+                if let Some(session) = self.asker.session() {
+                    session.note_run();
+                    session.note_changes(1);
+                }
+                Ok(StatementResult::Count(count))
             }
         }
     }

@@ -24,6 +24,9 @@ use crate::short::{ShortDml, ShortQuery};
 use crate::template::Template;
 use crate::types::field_type_of_arrow;
 
+/// How often a statement is planned anew because the catalog changed meanwhile.
+const ATTEMPTS_MAX: usize = 3;
+
 /// A statement that is understood and planned as far as it can be without its parameters.
 #[allow(clippy::large_enum_variant, reason = "each is kept once, behind an Arc")]
 pub(crate) enum Plan {
@@ -192,12 +195,21 @@ impl Inner {
 
     /// The plan of a text, made now if it is not there.
     pub(crate) async fn plan(&self, text: &str, asker: &Asker) -> Result<Arc<Plan>, SqlError> {
-        let version = self.version();
         let key = plan_key(asker.session(), text, asker.types());
-        if let Some(plan) = self.plans.find(asker.dialect(), &key, version) {
-            return Ok(plan);
-        }
-        let plan = Arc::new(self.plan_of_text(text, asker).await?);
+        let mut attempts = 0;
+        let (version, planned) = loop {
+            attempts += 1;
+            let version = self.version();
+            if let Some(plan) = self.plans.find(asker.dialect(), &key, version) {
+                return Ok(plan);
+            }
+            let planned = self.plan_of_text(text, asker).await;
+            // Of a table that is altered meanwhile, some may have been found before and some after the change.
+            if self.version() == version || attempts == ATTEMPTS_MAX {
+                break (version, planned);
+            }
+        };
+        let plan = Arc::new(planned?);
         if matches!(*plan, Plan::Other(_)) {
             return Ok(plan);
         }

@@ -16,7 +16,7 @@ use filbert_grid::query::{ColumnMeta, Dialect, RowWriter, SqlError, SqlErrorCode
 use filbert_grid::{ErrorKind, threads};
 
 use crate::asker::Asker;
-use crate::catalog::MappingColumn;
+use crate::catalog::{MappingColumn, Shared};
 use crate::cursor::Limits;
 use crate::dialect::{Insert, Parsed, ParsedStatement};
 use crate::dml::adding::Adding;
@@ -29,7 +29,9 @@ use crate::dml::targets::{fit_targets, target_columns};
 use crate::engine::Inner;
 use crate::error::data_error;
 use crate::plans::Plan;
+use crate::session::check_may_change;
 use crate::surroundings::Occasion;
+use crate::tables::Tables;
 use crate::words::said;
 
 /// Where a column's value comes from.
@@ -54,10 +56,12 @@ pub(crate) async fn row_writer(
     if let Plan::Other(ParsedStatement { parsed: Parsed::Copy(copy), .. }) = &*plan
         && let Some(table) = &copy.table
     {
+        check_may_change(asker.session().map(Arc::as_ref), "COPY FROM")?;
         return copy_writer(engine, asker, table, &copy.columns, mode, None);
     }
     let Plan::Change { statement, .. } = &*plan else { return Err(not_for_rows()) };
     let Parsed::Insert(insert) = &statement.parsed else { return Err(not_for_rows()) };
+    check_may_change(asker.session().map(Arc::as_ref), "INSERT")?;
     let Some([rows]) = insert.values().filter(|_| insert.returning.is_none()) else { return Err(not_for_rows()) };
     let rows: &[Expr] = rows;
     let tables = &engine.tables;
@@ -102,6 +106,7 @@ pub(crate) async fn row_writer(
         dialect: asker.dialect(),
         written: 0,
         scratch: Scratch::default(),
+        tables: engine.tables.clone(),
     }))
 }
 
@@ -147,6 +152,7 @@ pub(crate) fn copy_writer(
         dialect: asker.dialect(),
         written: 0,
         scratch: Scratch::default(),
+        tables: engine.tables.clone(),
     }))
 }
 
@@ -192,6 +198,7 @@ struct Writer {
     dialect: Dialect,
     written: u64,
     scratch: Scratch,
+    tables: Arc<Tables>,
 }
 
 impl RowWriter for Writer {
@@ -200,6 +207,19 @@ impl RowWriter for Writer {
     }
 
     fn write(&mut self, values: &[Value<'_>], on_row: &mut dyn FnMut(Result<u64, SqlError>)) {
+        let (tables, written_before) = (self.tables.clone(), self.written);
+        let shared = match &self.adding {
+            // Nothing is written before all rows are there.
+            Some(_) => Ok(None),
+            None => self.share(&tables).map(Some),
+        };
+        let _shared = match shared {
+            Ok(shared) => shared,
+            Err(error) => {
+                let rows = values.chunks(self.columns.len().max(1));
+                return rows.for_each(|_| on_row(Err(said(error.clone(), "", self.dialect))));
+            }
+        };
         let mut row = Vec::with_capacity(self.given.len());
         for (number, given) in values.chunks(self.columns.len().max(1)).enumerate() {
             threads::give_way_at(number);
@@ -210,18 +230,46 @@ impl RowWriter for Writer {
             });
             on_row(outcome.map_err(|error| said(error, "", self.dialect)));
         }
+        self.note(self.written - written_before);
     }
 
     fn finish(mut self: Box<Self>) -> Result<u64, SqlError> {
-        let made = match self.adding.take() {
-            Some(adding) => adding.make_blocking(&self.inserter, self.waiting(), &self.occasion),
-            None => Ok(self.written),
-        };
-        made.map_err(|error| said(error, "", self.dialect))
+        let Some(adding) = self.adding.take() else { return Ok(self.written) };
+        let tables = self.tables.clone();
+        let _shared = self.share(&tables)?;
+        let made = adding.make_blocking(&self.inserter, self.waiting(), &self.occasion);
+        let written = made.map_err(|error| said(error, "", self.dialect))?;
+        self.note(written);
+        Ok(written)
     }
 }
 
 impl Writer {
+    /// Shares the table's name with other writers, if the name still stands for the table that the rows were made for.
+    fn share<'t>(&self, tables: &'t Tables) -> Result<Shared<'t>, SqlError> {
+        let mapping = self.inserter.maker().mapping();
+        let catalog = tables.catalog();
+        let shared = catalog.gates().share_blocking(&mapping.name)?;
+        let is_same = match catalog.mapping(&mapping.name) {
+            Some(found) => Arc::ptr_eq(&found, mapping),
+            // A map without a mapping has the columns of its entries.
+            None => mapping.table.is_none(),
+        };
+        if is_same && !self.inserter.table().map().is_destroyed() {
+            return Ok(shared);
+        }
+        let text = format!("{:?} was altered or dropped while rows came for it: they can be sent again", mapping.name);
+        Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001"))
+    }
+
+    /// Notes in the session what was changed.
+    fn note(&self, count: u64) {
+        if let Some(session) = self.occasion.surroundings().session() {
+            session.note_run();
+            session.note_changes(count);
+        }
+    }
+
     fn waiting(&self) -> Waiting<'_> {
         Waiting { map: self.inserter.table().map(), limits: self.limits.as_ref(), wait_ms: self.wait_ms }
     }

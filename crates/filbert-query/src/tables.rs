@@ -1,12 +1,13 @@
 //! Names of statements as tables: mappings, and maps without one whose columns are told by a stored entry.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::DataFusionError;
-use datafusion::sql::sqlparser::ast::{ObjectName, Query};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, visit_relations};
 use filbert_data::{Blob, FieldPath, FieldType, Formats, IdsLayout, SchemaSource, Side};
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
 use filbert_grid::{Grid, GridError, Map, PartitionId};
@@ -85,15 +86,18 @@ impl Tables {
     }
 
     fn find_as(&self, name: &str, raw: bool) -> Result<Option<Mapped>, SqlError> {
-        let mapping = match self.catalog.mapping(name) {
-            Some(mapping) => mapping,
+        let grid = self.grid()?;
+        let (mapping, map) = match self.catalog.mapping_with(name, |mapping| grid.map(&mapping.external_name)) {
+            Some(found) => found,
             None => match self.inferred(name)? {
-                Some(mapping) => Arc::new(mapping),
+                Some(mapping) => {
+                    let map = grid.map(&mapping.external_name);
+                    (Arc::new(mapping), map)
+                }
                 None => return Ok(None),
             },
         };
-        let grid = self.grid()?;
-        let map = grid.map(&mapping.external_name)?;
+        let map = map?;
         let table = Arc::new(table_of(&mapping, map, grid.schemas().clone(), raw));
         Ok(Some(Mapped { mapping, table }))
     }
@@ -148,6 +152,32 @@ impl Tables {
             Parsed::Query(query) => Ok(Some((*query, view.dialect))),
             _ => Err(parsing_error(format!("view {name:?} is not defined by a query"))),
         }
+    }
+
+    /// The views whose queries read a table, or a view that does.
+    pub(crate) fn views_over(&self, table: &str) -> Vec<String> {
+        let mut over = Vec::new();
+        let mut reads: Vec<(String, Vec<String>)> = Vec::new();
+        for view in self.catalog.views() {
+            let name = ObjectName::from(vec![Ident::with_quote('"', view.name.as_str())]);
+            let Ok(Some(query)) = self.view(&name) else { continue };
+            let mut read = Vec::new();
+            let _ = visit_relations(&query, |relation| {
+                read.extend(dialect::catalog_name(relation));
+                ControlFlow::<()>::Continue(())
+            });
+            reads.push((view.name.clone(), read));
+        }
+        let mut found = vec![table.to_owned()];
+        while let Some(next) = found.pop() {
+            for (view, read) in &reads {
+                if read.contains(&next) && !over.contains(view) {
+                    over.push(view.clone());
+                    found.push(view.clone());
+                }
+            }
+        }
+        over
     }
 
     /// Fails unless there is such a table, with a suggestion where one helps.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::Member;
 use filbert_data::Value;
-use filbert_grid::query::{Command, Dialect, QueryEngine, TransactionState};
+use filbert_grid::query::{Command, Dialect, QueryEngine, TransactionState, WriteMode};
 
 #[track_caller]
 fn check(member: &Member, cases: &[(&str, &str)]) {
@@ -73,8 +73,143 @@ fn who_asks_is_told_anew_for_each_session() {
     assert_eq!(member.rows("SELECT now() = now()"), ["true"]);
 }
 
+/// SQLSTATEs of what the client is told.
+fn told(member: &Member) -> Vec<&'static str> {
+    let notices = member.session.as_ref().unwrap().take_notices();
+    notices.iter().map(|notice| notice.sqlstate).collect()
+}
+
 #[test]
-fn transactions_have_a_state_and_nothing_else() {
+fn changes_that_stay_are_told() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
+    let cases: [(&[&str], &[&str]); 8] = [
+        (&["BEGIN", "INSERT INTO t VALUES (1, 1)", "ROLLBACK"], &["01000"]),
+        (&["BEGIN", "SELECT * FROM t", "UPDATE t SET n = 2 WHERE id = 77", "ROLLBACK"], &[]),
+        (&["BEGIN", "INSERT INTO t VALUES (2, 1)", "COMMIT"], &[]),
+        (&["BEGIN", "SAVEPOINT a", "DELETE FROM t WHERE id = 2", "ROLLBACK TO a", "COMMIT"], &["01000"]),
+        (&["BEGIN", "DELETE FROM t WHERE id = 1", "SAVEPOINT a", "ROLLBACK TO a", "COMMIT"], &[]),
+        (&["BEGIN", "CREATE TABLE u (a INT)", "ABORT"], &["01000"]),
+        (&["BEGIN", "BEGIN", "COMMIT", "COMMIT", "ROLLBACK"], &["25001", "25P01", "25P01"]),
+        (&["SET LOCAL jit = on", "SET TRANSACTION READ ONLY"], &["25P01", "25P01"]),
+    ];
+    for (texts, expected) in cases {
+        for text in texts {
+            member.run(text, &[]).unwrap();
+        }
+        assert_eq!(told(&member), expected, "{texts:?}");
+    }
+    // What failed is rolled back, as a client must believe.
+    member.change("BEGIN");
+    member.change("INSERT INTO t VALUES (3, 1)");
+    member.session.as_ref().unwrap().set_transaction(TransactionState::Failed);
+    member.change("COMMIT");
+    assert_eq!(told(&member), ["01000"]);
+    member.change("BEGIN");
+    refused(
+        &member,
+        &[("ROLLBACK TO nowhere", "3B001", None), ("RELEASE nowhere", "3B001", None), ("DISCARD ALL", "25001", None)],
+    );
+    member.change("COMMIT");
+    refused(&member, &[("COMMIT AND CHAIN", "25P01", None)]);
+}
+
+#[test]
+fn transactions_that_read_only_change_nothing() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
+    member.change("INSERT INTO t VALUES (1, 1)");
+    let changes = [
+        "INSERT INTO t VALUES (2, 2)",
+        "INSERT INTO t SELECT 3, 3",
+        "UPDATE t SET n = 5 WHERE id = 1",
+        "UPDATE t SET n = n + 1",
+        "DELETE FROM t",
+        "DELETE FROM t WHERE id = 1 RETURNING n",
+        "TRUNCATE t",
+        "CREATE TABLE u (a INT)",
+        "CREATE TABLE u AS SELECT 1 AS a",
+        "CREATE VIEW v AS SELECT 1 AS a",
+        "CREATE INDEX i ON t (n)",
+        "ALTER TABLE t ADD COLUMN b INT",
+        "COMMENT ON TABLE t IS 'x'",
+        "CREATE SCHEMA s",
+        "DROP TABLE t",
+        "COPY t FROM '/nowhere'",
+    ];
+    let all_are_refused = || {
+        for text in changes {
+            let error = member.error(text);
+            assert_eq!(error.sqlstate(), "25006", "{text}: {error}");
+            assert!(error.message.starts_with("cannot execute "), "{error}");
+        }
+        assert_eq!(member.row_writer("COPY t FROM STDIN", WriteMode::All).err().unwrap().sqlstate(), "25006");
+        let insert = "INSERT INTO t VALUES ($1, $2)";
+        assert_eq!(member.row_writer(insert, WriteMode::Each).err().unwrap().sqlstate(), "25006");
+        assert_eq!(member.rows("SELECT * FROM t"), ["1|1"]);
+        assert_eq!(member.rows("SHOW transaction_read_only"), ["on"]);
+    };
+    let cases: [&[&str]; 8] = [
+        &["BEGIN READ ONLY"],
+        &["START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY"],
+        &["BEGIN", "SET TRANSACTION READ ONLY"],
+        &["BEGIN", "SET transaction_read_only = on"],
+        &["BEGIN READ ONLY", "COMMIT AND CHAIN"],
+        &["SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"],
+        &["SET default_transaction_read_only = on"],
+        &["SET default_transaction_read_only = on", "BEGIN"],
+    ];
+    for texts in cases {
+        texts.iter().for_each(|text| assert_eq!(member.change(text), 0, "{text}"));
+        all_are_refused();
+        if member.session.as_ref().unwrap().transaction() != TransactionState::Idle {
+            assert_eq!(member.error("SET TRANSACTION READ WRITE").sqlstate(), "25001");
+            member.change("ROLLBACK");
+        }
+        member.change("RESET ALL");
+        assert_eq!(member.rows("SHOW transaction_read_only"), ["off"]);
+        assert_eq!(member.change("UPDATE t SET n = 1 WHERE id = 1"), 1, "{texts:?}");
+    }
+    member.change("SET default_transaction_read_only = on");
+    member.change("BEGIN READ WRITE");
+    assert_eq!(member.change("UPDATE t SET n = 1"), 1);
+    member.change("COMMIT");
+    assert_eq!(member.error("UPDATE t SET n = 1").sqlstate(), "25006");
+}
+
+#[test]
+fn settings_of_a_transaction_end_with_it() {
+    let member = Member::of(Dialect::Postgres);
+    let name = || member.rows("SHOW application_name").concat();
+    member.change("SET application_name = 'a'");
+    let cases: [(&[&str], &str, &str); 3] = [
+        (&["SET LOCAL application_name = 'b'"], "b", "a"),
+        (&["SET application_name = 'b'", "SET LOCAL application_name = 'c'"], "c", "b"),
+        (&["SET LOCAL application_name = 'c'", "SET application_name = 'd'"], "d", "d"),
+    ];
+    for (texts, within, after) in cases {
+        member.change("BEGIN");
+        texts.iter().for_each(|text| assert_eq!(member.change(text), 0));
+        assert_eq!(name(), within, "{texts:?}");
+        member.change("COMMIT");
+        assert_eq!(name(), after, "{texts:?}");
+    }
+    member.change("BEGIN");
+    member.change("SET application_name = 'x'");
+    member.change("SAVEPOINT s");
+    member.change("SET application_name = 'y'");
+    member.change("ROLLBACK TO s");
+    assert_eq!(name(), "x");
+    member.change("ROLLBACK");
+    assert_eq!(name(), "d");
+    member.change("BEGIN ISOLATION LEVEL SERIALIZABLE");
+    assert_eq!(member.rows("SHOW transaction_isolation"), ["serializable"]);
+    member.change("COMMIT");
+    assert_eq!(member.rows("SHOW transaction_isolation"), ["read committed"]);
+}
+
+#[test]
+fn transactions_have_a_state() {
     let member = Member::of(Dialect::Postgres);
     let state = |member: &Member| member.session.as_ref().unwrap().transaction();
     for (text, tag, expected) in [

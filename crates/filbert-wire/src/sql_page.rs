@@ -375,6 +375,11 @@ impl<'w, 'o> PageWriter<'w, 'o> {
         self.writer.frame_with(0, |out| put_fixed_rows(rows, nulls, values, out));
     }
 
+    /// A column of [`SqlColumn::NULL`]: the number of its rows.
+    pub fn nulls(&mut self, rows: usize) {
+        self.writer.frame_with(0, |out| count(rows).put(out));
+    }
+
     /// A column of [`SqlColumn::VARCHAR`].
     #[inline]
     pub fn texts<'t>(&mut self, values: impl Iterator<Item = Option<&'t str>>) {

@@ -14,6 +14,7 @@
 //!
 //! Doors that know users by more than a connection pass a [`Session`] with each statement.
 
+mod block;
 mod describe;
 mod error;
 mod figures;
@@ -23,6 +24,7 @@ mod session;
 mod statement;
 mod write;
 
+pub use block::{Notice, Severity};
 pub use describe::{Command, CopyFormat, CopyKind, DescribeReply, Description};
 pub use error::{SqlError, SqlErrorCode, SqlSubject};
 pub use figures::EngineFigures;

@@ -1,9 +1,16 @@
 //! What a door knows of who asks: the dialect, the user, and the settings that `SET` changes.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+
+use super::block::{Block, Notice, Savepoint, Settings, Severity};
+
+/// Notices that are kept for a client that does not take them.
+const NOTICES_MAX: usize = 100;
+
+/// The setting that makes transactions read only.
+const DEFAULT_READ_ONLY: &str = "default_transaction_read_only";
 
 /// Whose SQL a statement is. The meaning of statements is the same; names, types and catalogs differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -58,24 +65,48 @@ pub struct Session {
     /// When the transaction began, in microseconds since 1970-01-01.
     began_us: AtomicI64,
     process: AtomicI32,
-    /// By name in lower case.
-    settings: Mutex<BTreeMap<String, String>>,
-    /// What settings are where nothing is set, by name in lower case.
-    defaults: BTreeMap<String, String>,
+    settings: Mutex<Settings>,
+    /// What settings are where nothing is set.
+    defaults: Settings,
+    /// What the open transaction keeps.
+    block: Mutex<Block>,
+    /// Whether the open transaction, or each statement without one, may change nothing.
+    is_read_only: AtomicBool,
+    /// Rows that were changed, and statements that changed the catalog.
+    changes: AtomicU64,
+    notices: Mutex<Vec<Notice>>,
+    has_notices: AtomicBool,
 }
 
 impl Session {
     /// A session without settings of its own.
     pub fn new(dialect: Dialect, user: impl Into<String>) -> Session {
         let (transaction, began_us, process, settings, defaults) = Default::default();
-        Session { dialect, user: user.into(), transaction, began_us, process, settings, defaults }
+        let (block, is_read_only, changes, notices, has_notices) = Default::default();
+        let user = user.into();
+        Session {
+            dialect,
+            user,
+            transaction,
+            began_us,
+            process,
+            settings,
+            defaults,
+            block,
+            is_read_only,
+            changes,
+            notices,
+            has_notices,
+        }
     }
 
     /// The same with settings that it begins with, and to which they are reset.
     #[must_use]
     pub fn with_defaults(self, defaults: impl IntoIterator<Item = (String, String)>) -> Session {
         let defaults = defaults.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
-        Session { defaults, ..self }
+        let session = Session { defaults, ..self };
+        session.settle();
+        session
     }
 
     /// Whose SQL it speaks.
@@ -121,14 +152,158 @@ impl Session {
         let name = name.to_ascii_lowercase();
         let mut settings = self.settings.lock();
         match value {
-            Some(value) => settings.insert(name, value),
+            Some(value) => settings.insert(name.clone(), value),
             None => settings.remove(&name),
         };
+        drop(settings);
+        // What is set for the session is not local any more.
+        if self.transaction() != TransactionState::Idle {
+            self.block.lock().local.remove(&name);
+        }
+        self.settle();
+    }
+
+    /// Sets a setting until the open transaction ends.
+    pub fn set_local(&self, name: &str, value: Option<String>) {
+        let name = name.to_ascii_lowercase();
+        let mut settings = self.settings.lock();
+        let before = match value {
+            Some(value) => settings.insert(name.clone(), value),
+            None => settings.remove(&name),
+        };
+        drop(settings);
+        self.block.lock().local.entry(name).or_insert(before);
     }
 
     /// Sets everything back to what it is by default.
     pub fn reset(&self) {
         self.settings.lock().clear();
+        self.settle();
+    }
+
+    /// Follows the settings that are looked at with each statement.
+    fn settle(&self) {
+        if self.transaction() == TransactionState::Idle {
+            let is_on = self.setting(DEFAULT_READ_ONLY).is_some_and(|value| value == "on");
+            self.is_read_only.store(is_on, Ordering::Release);
+        }
+    }
+
+    /// Begins a transaction, which may change nothing if `read_only` or the session's default says so.
+    pub fn begin(&self, read_only: Option<bool>) {
+        let before = self.settings.lock().clone();
+        *self.block.lock() = Block { before, changes: self.changes(), ..Block::default() };
+        if let Some(read_only) = read_only {
+            self.is_read_only.store(read_only, Ordering::Release);
+        }
+        self.set_transaction(TransactionState::Open);
+    }
+
+    /// Ends the transaction: settings that were local are as before, all of them if it is taken back. Whether anything was
+    /// changed in it.
+    pub fn end(&self, is_taken_back: bool) -> bool {
+        let block = std::mem::take(&mut *self.block.lock());
+        let mut settings = self.settings.lock();
+        if is_taken_back {
+            *settings = block.before;
+        } else {
+            for (name, before) in block.local {
+                match before {
+                    Some(before) => settings.insert(name, before),
+                    None => settings.remove(&name),
+                };
+            }
+        }
+        drop(settings);
+        self.set_transaction(TransactionState::Idle);
+        self.settle();
+        self.changes() != block.changes
+    }
+
+    /// Makes a savepoint.
+    pub fn save(&self, name: String) {
+        let settings = self.settings.lock().clone();
+        self.block.lock().savepoints.push(Savepoint { name, settings, changes: self.changes() });
+    }
+
+    /// Forgets a savepoint and those after it; `false` if there is none of that name.
+    pub fn release(&self, name: &str) -> bool {
+        let mut block = self.block.lock();
+        let savepoints = &mut block.savepoints;
+        let found = savepoints.iter().rposition(|savepoint| savepoint.name == name);
+        found.map(|found| savepoints.truncate(found)).is_some()
+    }
+
+    /// Goes back to a savepoint, as far as settings are concerned; whether anything was changed since, `None` if there is no such
+    /// savepoint.
+    pub fn go_back_to(&self, name: &str) -> Option<bool> {
+        let mut block = self.block.lock();
+        let found = block.savepoints.iter().rposition(|savepoint| savepoint.name == name)?;
+        block.savepoints.truncate(found + 1);
+        let (settings, changes) = block.savepoints.last().map(|found| (found.settings.clone(), found.changes))?;
+        drop(block);
+        *self.settings.lock() = settings;
+        Some(changes != self.changes())
+    }
+
+    /// Whether statements may change nothing now.
+    #[inline]
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only.load(Ordering::Acquire)
+    }
+
+    /// Says whether the rest of the open transaction may change nothing.
+    pub fn set_read_only(&self, is_read_only: bool) {
+        self.is_read_only.store(is_read_only, Ordering::Release);
+    }
+
+    /// Notes that a statement runs which is not about the session.
+    #[inline]
+    pub fn note_run(&self) {
+        if self.transaction() != TransactionState::Idle {
+            self.block.lock().has_run = true;
+        }
+    }
+
+    /// Whether such a statement has run in the open transaction.
+    pub fn has_run(&self) -> bool {
+        self.block.lock().has_run
+    }
+
+    /// Notes so many changes.
+    #[inline]
+    pub fn note_changes(&self, count: u64) {
+        self.changes.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// How much was changed so far.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Keeps what the client is to be told.
+    pub fn tell(&self, severity: Severity, sqlstate: &'static str, message: impl Into<String>) {
+        let mut notices = self.notices.lock();
+        if notices.len() < NOTICES_MAX {
+            notices.push(Notice { severity, sqlstate, message: message.into() });
+        }
+        self.has_notices.store(true, Ordering::Release);
+    }
+
+    /// Has the client told that what would take changes back does not.
+    pub fn tell_that_changes_stay(&self) {
+        let text = "changes are not taken back: each statement takes effect when it is done, and what it changed stays changed";
+        self.tell(Severity::Warning, "01000", text);
+    }
+
+    /// What the client is to be told since this was asked last.
+    #[inline]
+    pub fn take_notices(&self) -> Vec<Notice> {
+        match self.has_notices.swap(false, Ordering::AcqRel) {
+            true => std::mem::take(&mut *self.notices.lock()),
+            false => Vec::new(),
+        }
     }
 
     /// The schema in which names without one are made and looked for first: the first of `search_path`.

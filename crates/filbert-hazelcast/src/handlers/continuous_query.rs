@@ -94,7 +94,7 @@ fn create_cache(session: &mut Session, message: &Message<'_>, create: &Create<'_
         include_value: create.include_value,
         populate: create.populate,
         owner: session.client,
-        source: format!("[{}]:{}", session.address.ip().to_canonical(), session.address.port()),
+        source: format!("[{}]:{}", session.address.host, session.address.port),
     };
     let cache = session.caches.create(&map, wanted, session.config.query_caches_max)?;
     let spec = ListenerSpec {

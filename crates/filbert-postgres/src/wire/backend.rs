@@ -235,7 +235,15 @@ impl Out {
     }
 
     pub(crate) fn error(&mut self, error: ErrorFields<'_>) {
-        self.message(b'E', |out| {
+        self.error_or_notice(b'E', error);
+    }
+
+    pub(crate) fn notice(&mut self, notice: ErrorFields<'_>) {
+        self.error_or_notice(b'N', notice);
+    }
+
+    fn error_or_notice(&mut self, tag: u8, error: ErrorFields<'_>) {
+        self.message(tag, |out| {
             let position = error.position.map(|position| position.to_string());
             let fields = [
                 (b'S', Some(error.severity)),

@@ -9,6 +9,7 @@
 //! | `select types` | a row with a value of every type |
 //! | `select echo $1, ..` | the parameters as texts, with their types |
 //! | `insert n` | a count |
+//! | `insert warned n` | the same, with a warning and a notice |
 //! | `begin`, `commit`, `rollback`, `set name value` | as in SQL |
 //! | `copy .. from stdin`, `copy n to stdout` | with `csv` or `binary` in that format; the rows are kept, or are those of `select now n` |
 //! | anything else | an error at character 3, with a hint |
@@ -28,8 +29,8 @@ use filbert_grid::{
     GridError, Map,
     query::{
         ColumnMeta, Command, CopyFormat, CopyKind, Cursor, DescribeReply, Description, EntryFilter, MapQuery, Page,
-        PageReply, PreparedQuery, QueryEngine, RowWriter, RowWriterReply, Running, SqlError, SqlErrorCode, Statement,
-        StatementReply, StatementResult, TransactionState, WriteMode, arrow_type,
+        PageReply, PreparedQuery, QueryEngine, RowWriter, RowWriterReply, Running, Severity, SqlError, SqlErrorCode,
+        Statement, StatementReply, StatementResult, TransactionState, WriteMode, arrow_type,
     },
 };
 
@@ -202,7 +203,19 @@ impl QueryEngine for Engine {
         let (words, number) = number(statement.text);
         let rows = |rows: Rows| Some(Ok(StatementResult::Rows(Box::new(rows))));
         match words {
-            "insert" => Some(Ok(StatementResult::Count(number as u64))),
+            "insert" => {
+                if let Some(session) = statement.session {
+                    session.note_changes(number as u64);
+                }
+                Some(Ok(StatementResult::Count(number as u64)))
+            }
+            "insert warned" => {
+                if let Some(session) = statement.session {
+                    session.tell(Severity::Warning, "01000", "it is told");
+                    session.tell(Severity::Notice, "00000", "and this too");
+                }
+                Some(Ok(StatementResult::Count(number as u64)))
+            }
             "select now" => rows(self.cursor(number, true)),
             "select types" => {
                 let (columns, page) = types::all();
@@ -268,7 +281,7 @@ impl QueryEngine for Engine {
         let parameters = text.matches('$').count();
         let types = (0..parameters).map(|at| known.get(at).cloned().flatten().unwrap_or(FieldType::Varchar)).collect();
         let (command, columns) = match words {
-            "insert" => (Command::Insert, None),
+            "insert" | "insert warned" => (Command::Insert, None),
             "begin" | "START TRANSACTION" => (Command::Other("BEGIN"), None),
             "commit" | "COMMIT" => (Command::Other("COMMIT"), None),
             "rollback" | "ROLLBACK" => (Command::Other("ROLLBACK"), None),

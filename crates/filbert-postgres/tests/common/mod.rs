@@ -157,7 +157,7 @@ impl Raw {
         loop {
             let (tag, body) = self.read();
             names.push(match tag {
-                'E' => format!("E{}", error_field(&body, 'C')),
+                'E' | 'N' => format!("{tag}{}", error_field(&body, 'C')),
                 'C' | 'Z' => format!("{tag}({})", String::from_utf8_lossy(&body).trim_end_matches('\0')),
                 tag => tag.to_string(),
             });

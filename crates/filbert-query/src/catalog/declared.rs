@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use chrono::SubsecRound;
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlError;
 
@@ -19,6 +20,8 @@ pub(crate) enum DeclaredType {
     Varchar(u32),
     /// Text of at most so many characters, whose blanks at the end do not count.
     Character(u32),
+    /// A time or timestamp with so many digits of a second, fewer than are kept.
+    Rounded(FieldType, u8),
     /// PostgreSQL's binary JSON: a document like any other here.
     Jsonb,
     /// An address, as text.
@@ -59,7 +62,7 @@ impl DeclaredType {
     /// How values are kept.
     pub(crate) fn field_type(&self) -> FieldType {
         match self {
-            DeclaredType::Plain(field_type) => field_type.clone(),
+            DeclaredType::Plain(field_type) | DeclaredType::Rounded(field_type, _) => field_type.clone(),
             DeclaredType::Varchar(_) | DeclaredType::Character(_) | DeclaredType::Ip => FieldType::Varchar,
             DeclaredType::Jsonb | DeclaredType::Object(..) | DeclaredType::GeoShape => FieldType::Json,
             DeclaredType::GeoPoint => FieldType::Array(Box::new(FieldType::Double)),
@@ -92,6 +95,13 @@ impl DeclaredType {
                 FieldType::Varchar => "text".to_owned(),
                 FieldType::Array(item) => format!("{}[]", DeclaredType::Plain((**item).clone()).postgres_name()),
             },
+            DeclaredType::Rounded(field_type, digits) => {
+                let name = DeclaredType::Plain(field_type.clone()).postgres_name();
+                match name.split_once(' ') {
+                    Some((name, zone)) => format!("{name}({digits}) {zone}"),
+                    None => format!("{name}({digits})"),
+                }
+            }
             DeclaredType::Varchar(length) => format!("character varying({length})"),
             DeclaredType::Character(length) => format!("character({length})"),
             DeclaredType::Jsonb | DeclaredType::Object(..) | DeclaredType::GeoShape => "jsonb".to_owned(),
@@ -162,6 +172,15 @@ impl DeclaredType {
             (DeclaredType::Plain(FieldType::TimestampTz), Value::TimestampTz(moment)) => {
                 Ok(Value::TimestampTz(moment.to_utc().fixed_offset()))
             }
+            (DeclaredType::Rounded(_, digits), Value::TimestampTz(moment)) => {
+                Ok(Value::TimestampTz(moment.to_utc().round_subsecs((*digits).into()).fixed_offset()))
+            }
+            (DeclaredType::Rounded(_, digits), Value::Timestamp(moment)) => {
+                Ok(Value::Timestamp(moment.round_subsecs((*digits).into())))
+            }
+            (DeclaredType::Rounded(_, digits), Value::Time(time)) => {
+                Ok(Value::Time(time.round_subsecs((*digits).into())))
+            }
             (DeclaredType::GeoPoint, Value::Array(items)) => {
                 let within = |at: usize, most: f64| matches!(items.get(at), Some(Value::Float64(number)) if number.abs() <= most);
                 match items.len() == 2 && within(0, 180.0) && within(1, 90.0) {
@@ -200,7 +219,11 @@ impl DeclaredType {
             DeclaredType::Plain(field_type) => !matches!(field_type, FieldType::TimestampTz | FieldType::Json),
             DeclaredType::Array(item) => item.is_free(),
             DeclaredType::Jsonb | DeclaredType::Object(..) | DeclaredType::GeoShape => false,
-            DeclaredType::Varchar(_) | DeclaredType::Character(_) | DeclaredType::Ip | DeclaredType::GeoPoint => false,
+            DeclaredType::Varchar(_)
+            | DeclaredType::Character(_)
+            | DeclaredType::Rounded(..)
+            | DeclaredType::Ip
+            | DeclaredType::GeoPoint => false,
         }
     }
 }

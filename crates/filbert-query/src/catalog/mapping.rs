@@ -169,11 +169,12 @@ fn side(
     } else {
         check_fields(&format, &columns, &whole_path)?;
         if columns.is_empty() {
-            columns = left_out(&format, side, sample)?;
+            columns = left_out(&format, side, sample, declared)?;
         }
     }
     if !columns.iter().any(|column| column.name == whole_name) {
-        let hidden = columns.iter().any(|column| column.path.side == side);
+        // A document without members that are columns is not shown either.
+        let hidden = format == EntryFormat::JsonFlat || columns.iter().any(|column| column.path.side == side);
         columns.push(MappingColumn { name: whole_name.to_owned(), field_type: whole_type, path: whole_path, hidden });
     }
     Ok((format, columns))
@@ -217,12 +218,19 @@ fn check_fields(format: &EntryFormat, columns: &[MappingColumn], whole: &FieldPa
 }
 
 /// The columns that a statement left to be found out.
-fn left_out(format: &EntryFormat, side: Side, sample: Option<&Half>) -> Result<Vec<MappingColumn>, SqlError> {
+fn left_out(
+    format: &EntryFormat,
+    side: Side,
+    sample: Option<&Half>,
+    declared: &[MappingColumn],
+) -> Result<Vec<MappingColumn>, SqlError> {
     let required = |name: &str| Err(parsing_error(format!("Column list is required for {name} format")));
     let same = sample.filter(|half| half.format == *format);
     match (format, same) {
         (_, Some(half)) => Ok(half.columns(side)),
         (EntryFormat::Object, None) => Ok(Vec::new()),
+        // A statement that declares columns, all of the other side, says that this one has none.
+        (EntryFormat::JsonFlat, None) if !declared.is_empty() => Ok(Vec::new()),
         (EntryFormat::Compact { .. }, None) => required("Compact"),
         (EntryFormat::Portable { .. }, None) => required("Portable"),
         (EntryFormat::Ids(_), None) => required("ids"),

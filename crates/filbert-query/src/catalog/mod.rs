@@ -1,13 +1,19 @@
 //! What names of statements stand for: mappings of maps, and views.
 //!
 //! The catalog's version grows with every change, so that whoever keeps what followed from it (plans) sees that it is old.
+//!
+//! A change that was derived from what a name stood for says from what: it is made only if the name still stands for the same
+//! ([`Catalog::replace`], [`Catalog::remove`]), so that none overwrites another. Statements beside each other are kept apart
+//! by [`Gates`].
 
 mod ddl;
 mod declared;
 mod format;
+mod gates;
 mod infer;
 mod mapping;
 mod names;
+mod sequence;
 mod table;
 
 #[cfg(test)]
@@ -25,10 +31,12 @@ use parking_lot::RwLock;
 pub(crate) use ddl::{ddl, external_name};
 pub(crate) use declared::{DeclaredType, ObjectPolicy, member_of};
 pub(crate) use format::EntryFormat;
+pub(crate) use gates::{Gates, Shared};
 pub(crate) use infer::infer;
 pub(crate) use mapping::{Mapping, MappingColumn, resolve};
 pub(crate) use names::{nearest, unknown_column};
-pub(crate) use table::{CheckFacts, ColumnFacts, Expression, Identity, ROW_ID, RowIds, Sequence, TableFacts};
+pub(crate) use sequence::Sequence;
+pub(crate) use table::{CheckFacts, ColumnFacts, Expression, Identity, ROW_ID, RowIds, TableFacts};
 
 use crate::dialect::DEFAULT_SCHEMAS;
 use crate::error::parsing_error;
@@ -54,6 +62,7 @@ pub(crate) struct Catalog {
     version: AtomicU64,
     entries_max: usize,
     row_ids: Arc<RowIds>,
+    gates: Gates,
 }
 
 #[derive(Default)]
@@ -77,6 +86,27 @@ enum Used {
 }
 
 impl Content {
+    fn has_schema(&self, schema: &str) -> bool {
+        self.schemas.contains(schema) || self.in_schema(schema).next().is_some()
+    }
+
+    fn in_schema<'c>(&'c self, schema: &'c str) -> impl Iterator<Item = &'c String> {
+        let is_in = move |name: &&String| name.strip_prefix(schema).is_some_and(|rest| rest.starts_with('.'));
+        self.mappings.keys().chain(self.views.keys()).filter(is_in)
+    }
+
+    /// Fails unless a name still stands for this mapping.
+    fn check_same(&self, expected: &Arc<Mapping>) -> Result<(), SqlError> {
+        let name = expected.name.as_str();
+        match self.mappings.get(name) {
+            Some(found) if Arc::ptr_eq(found, expected) => Ok(()),
+            _ => {
+                let text = format!("{name:?} was changed or dropped by another statement meanwhile");
+                Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001"))
+            }
+        }
+    }
+
     fn use_of(&self, name: &str) -> Option<Used> {
         if self.mappings.contains_key(name) {
             Some(Used::Mapping)
@@ -91,7 +121,8 @@ impl Content {
 impl Catalog {
     /// An empty catalog of at most `entries_max` mappings and views together.
     pub(crate) fn new(entries_max: usize) -> Self {
-        Catalog { content: RwLock::default(), version: AtomicU64::new(0), entries_max, row_ids: Arc::default() }
+        let (content, row_ids, gates) = Default::default();
+        Catalog { content, version: AtomicU64::new(0), entries_max, row_ids, gates }
     }
 
     /// Grows with every change.
@@ -109,6 +140,22 @@ impl Catalog {
         &self.row_ids
     }
 
+    /// Who uses which name.
+    pub(crate) fn gates(&self) -> &Gates {
+        &self.gates
+    }
+
+    /// The mapping of a name with what `read` finds for it, at one moment: nobody changes either in between.
+    pub(crate) fn mapping_with<R>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&Arc<Mapping>) -> R,
+    ) -> Option<(Arc<Mapping>, R)> {
+        let content = self.content.read();
+        let mapping = content.mappings.get(name)?;
+        Some((mapping.clone(), read(mapping)))
+    }
+
     /// The mapping of a name.
     pub(crate) fn mapping(&self, name: &str) -> Option<Arc<Mapping>> {
         self.content.read().mappings.get(name).cloned()
@@ -116,7 +163,7 @@ impl Catalog {
 
     /// Whether there is a schema beside the default one: it was made, or has a table or a view.
     pub(crate) fn has_schema(&self, schema: &str) -> bool {
-        self.content.read().schemas.contains(schema) || !self.in_schema(schema).is_empty()
+        self.content.read().has_schema(schema)
     }
 
     /// The schemas beside the default one, sorted.
@@ -129,21 +176,19 @@ impl Catalog {
 
     /// The names of tables, mappings and views of a schema beside the default one.
     pub(crate) fn in_schema(&self, schema: &str) -> Vec<String> {
-        let content = self.content.read();
-        let is_in = |name: &&String| name.strip_prefix(schema).is_some_and(|rest| rest.starts_with('.'));
-        content.mappings.keys().chain(content.views.keys()).filter(is_in).cloned().collect()
+        self.content.read().in_schema(schema).cloned().collect()
     }
 
-    /// Makes a schema.
+    /// Makes a schema; whether it was not there.
     ///
     /// # Errors
     /// It is there and that is not expected, or there are too many.
-    pub(crate) fn put_schema(&self, name: &str, if_not_exists: bool) -> Result<(), SqlError> {
-        let is_there = DEFAULT_SCHEMAS.contains(&name) || self.has_schema(name);
+    pub(crate) fn put_schema(&self, name: &str, if_not_exists: bool) -> Result<bool, SqlError> {
+        let mut content = self.content.write();
+        let is_there = DEFAULT_SCHEMAS.contains(&name) || content.has_schema(name);
         if is_there && !if_not_exists {
             return Err(parsing_error(format!("schema {name:?} already exists")).with_sqlstate("42P06"));
         }
-        let mut content = self.content.write();
         if content.schemas.len() >= self.entries_max {
             let text = format!("there are {} schemas, no more are allowed", self.entries_max);
             return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("53400"));
@@ -152,15 +197,21 @@ impl Catalog {
             content.schemas.insert(name.to_owned());
             self.changed();
         }
-        Ok(())
+        Ok(!is_there)
     }
 
     /// Takes a schema out; whether it was there.
     ///
     /// # Errors
-    /// There is none and that is not expected.
+    /// There is none and that is not expected, or it has tables or views.
     pub(crate) fn drop_schema(&self, name: &str, if_exists: bool) -> Result<bool, SqlError> {
-        let dropped = self.content.write().schemas.remove(name);
+        let mut content = self.content.write();
+        if let Some(table) = content.in_schema(name).next() {
+            let text = format!("schema {name:?} has tables, such as {table:?}: CASCADE drops them too");
+            return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("2BP01"));
+        }
+        let dropped = content.schemas.remove(name);
+        drop(content);
         if dropped {
             self.changed();
         } else if !if_exists {
@@ -215,15 +266,16 @@ impl Catalog {
     /// The name is used, or there are too many mappings and views.
     pub(crate) fn put_mapping(
         &self,
-        mapping: Mapping,
+        mapping: impl Into<Arc<Mapping>>,
         or_replace: bool,
         if_not_exists: bool,
     ) -> Result<bool, SqlError> {
+        let mapping = mapping.into();
         let mut content = self.content.write();
         if !self.makes_room(&content, "Mapping", &mapping.name, Used::Mapping, or_replace, if_not_exists)? {
             return Ok(false);
         }
-        content.mappings.insert(mapping.name.clone(), Arc::new(mapping));
+        content.mappings.insert(mapping.name.clone(), mapping);
         self.changed();
         Ok(true)
     }
@@ -251,6 +303,11 @@ impl Catalog {
         or_replace: bool,
         if_not_exists: bool,
     ) -> Result<bool, SqlError> {
+        let is_table = content.mappings.get(name).is_some_and(|mapping| mapping.table.is_some());
+        if or_replace && is_table {
+            let text = format!("{name:?} is a table: a mapping or view does not take its place, DROP TABLE drops it");
+            return Err(parsing_error(text).with_sqlstate("42809"));
+        }
         match (content.use_of(name), kind) {
             (Some(Used::Mapping), Used::Mapping) | (Some(Used::View), Used::View) => {
                 if if_not_exists {
@@ -275,18 +332,45 @@ impl Catalog {
         Ok(true)
     }
 
-    /// Takes a mapping out; the map stays.
+    /// Puts a mapping in the place of the one that it was derived from, under its own name. `settle` does, at the same moment,
+    /// what else belongs to the change.
     ///
     /// # Errors
-    /// There is none and that is not expected.
-    pub(crate) fn drop_mapping(&self, name: &str, if_exists: bool) -> Result<Option<Arc<Mapping>>, SqlError> {
-        let dropped = self.content.write().mappings.remove(name);
-        match dropped {
-            Some(_) => self.changed(),
-            None if !if_exists => return Err(self.absent("Mapping", name)),
-            None => {}
+    /// The name stands for something else by now, the new name is used, or `settle` fails. Nothing was changed then.
+    pub(crate) fn replace(
+        &self,
+        expected: &Arc<Mapping>,
+        new: Arc<Mapping>,
+        settle: impl FnOnce() -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let mut content = self.content.write();
+        content.check_same(expected)?;
+        if new.name != expected.name && content.use_of(&new.name).is_some() {
+            return Err(used(&new.name, format!("relation {:?} already exists", new.name)));
         }
-        Ok(dropped)
+        settle()?;
+        content.mappings.remove(&expected.name);
+        content.mappings.insert(new.name.clone(), new);
+        self.changed();
+        Ok(())
+    }
+
+    /// Takes a mapping out, the one that was found before; `settle` does, at the same moment, what else belongs to it.
+    ///
+    /// # Errors
+    /// The name stands for something else by now.
+    pub(crate) fn remove<R>(&self, expected: &Arc<Mapping>, settle: impl FnOnce() -> R) -> Result<R, SqlError> {
+        let mut content = self.content.write();
+        content.check_same(expected)?;
+        content.mappings.remove(&expected.name);
+        let settled = settle();
+        self.changed();
+        Ok(settled)
+    }
+
+    /// The error of a mapping that is not there.
+    pub(crate) fn no_mapping(&self, name: &str) -> SqlError {
+        self.absent("Mapping", name)
     }
 
     /// Takes a view out; whether it was there.

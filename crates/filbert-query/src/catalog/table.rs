@@ -17,6 +17,7 @@ use filbert_grid::query::SqlError;
 use super::declared::DeclaredType;
 use super::format::EntryFormat;
 use super::mapping::{Mapping, MappingColumn};
+use super::sequence::Sequence;
 use crate::error::parsing_error;
 
 /// The hidden column of a table without a primary key.
@@ -107,35 +108,14 @@ impl PartialEq for Identity {
 impl Eq for Identity {}
 
 impl Identity {
+    /// The same for another column, with a counter of its own.
+    pub(crate) fn anew(&self) -> Identity {
+        Identity { always: self.always, sequence: Arc::new(self.sequence.anew()) }
+    }
+
     /// Begins anew.
     pub(crate) fn restart(&self) {
-        self.sequence.set(self.sequence.start);
-    }
-}
-
-/// A counter of a table's column, or one of its own.
-#[derive(Debug)]
-pub(crate) struct Sequence {
-    /// The first value.
-    start: i64,
-    next: AtomicI64,
-    step: i64,
-}
-
-impl Sequence {
-    /// A counter.
-    pub(crate) fn new(start: i64, step: i64) -> Sequence {
-        Sequence { start, next: AtomicI64::new(start), step }
-    }
-
-    /// The next value. Values that were taken by a statement that failed do not come again.
-    pub(crate) fn next(&self) -> i64 {
-        self.next.fetch_add(self.step, Ordering::Relaxed)
-    }
-
-    /// Goes on from here.
-    pub(crate) fn set(&self, next: i64) {
-        self.next.store(next, Ordering::Relaxed);
+        self.sequence.restart();
     }
 }
 

@@ -104,6 +104,7 @@ fn of_declared(plain: ColumnFacts, facts: &catalog::ColumnFacts, table: &str) ->
 fn of_declared_type(declared: &DeclaredType) -> types::Declared {
     match declared {
         DeclaredType::Plain(field_type) => types::of_field_type(field_type),
+        DeclaredType::Rounded(field_type, digits) => (types::of_field_type(field_type).0, i64::from(*digits)),
         // Four are added for a header that PostgreSQL once had there.
         DeclaredType::Varchar(length) => (1043, i64::from(*length) + 4),
         DeclaredType::Character(length) => (1042, i64::from(*length) + 4),
@@ -124,7 +125,7 @@ fn of_declared_type(declared: &DeclaredType) -> types::Declared {
 /// A declared type as CrateDB's `information_schema` names it.
 fn crate_type(declared: &DeclaredType) -> String {
     match declared {
-        DeclaredType::Plain(field_type) => super::facts::crate_type(field_type),
+        DeclaredType::Plain(field_type) | DeclaredType::Rounded(field_type, _) => super::facts::crate_type(field_type),
         DeclaredType::Varchar(_) => "character varying".to_owned(),
         DeclaredType::Character(_) => "character".to_owned(),
         DeclaredType::Jsonb | DeclaredType::Object(..) => "object".to_owned(),

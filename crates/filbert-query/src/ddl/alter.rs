@@ -1,19 +1,20 @@
 //! `ALTER TABLE`: what is declared changes, and rows that are there are written anew where they have to be.
 //!
 //! ```text
-//!  actions ─► draft ─► new mapping ─► every row is tried: defaults, types, constraints ─► catalog ─► rows are written anew
+//!  actions ─► draft ─► new mapping ─┬─ declarations alone ──────────► rows are checked if they have to be ─► catalog
+//!                                  └─ keys, names, types, columns ─► another map with every row anew ─► catalog and map at once
 //! ```
 //!
-//! A change that some row would break is refused before anything is changed. Rows are written anew if their columns have other
-//! names or types, or are more or fewer; a table whose key or name changes becomes another map.
+//! Nobody writes rows by SQL meanwhile, for the statement has the table's name alone; what clients put into the map is refused
+//! until the other map is in its place, with an error after which they put it again (`filbert-grid/src/succession.rs`). A
+//! change that some row would break is refused, and the table is as it was.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::execution::session_state::SessionState;
-use filbert_data::{BLOB_HEADER_BYTES, Blob, Value};
+use filbert_data::{Blob, Value};
 use filbert_grid::query::{SqlError, SqlErrorCode, SqlSubject};
-use filbert_grid::{Caller, Change, Expiry, IndexConfig, Map, PartitionId, PutMode};
+use filbert_grid::{Caller, Change, Expiry, GridError, IndexConfig, Map, PartitionId, PutMode, Refused, threads};
 
 use super::draft::{Draft, Origin};
 use super::tables::table;
@@ -28,44 +29,69 @@ use crate::error::parsing_error;
 use crate::surroundings::Occasion;
 use crate::tables::Tables;
 
-/// Takes entries of a map, keys and values, a partition at a time.
-type VisitEntries<'v> = dyn FnMut(&[(Blob, Blob)]) -> Result<(), SqlError> + 'v;
-
-/// How often rows that others write meanwhile are looked at again.
-const ROUNDS_MAX: usize = 100;
+/// How often a change is derived anew because another one came in between.
+const ATTEMPTS_MAX: usize = 10;
 
 /// Changes a table.
-pub(crate) fn alter(engine: &Inner, asker: &Asker, statement: &AlterTable) -> Result<(), SqlError> {
+pub(super) async fn alter(engine: &Inner, asker: &Asker, statement: &AlterTable) -> Result<(), SqlError> {
     let tables = &engine.tables;
-    let old = match table(tables, &statement.name) {
-        Ok(mapping) => mapping,
-        Err(error) if statement.if_exists && error.sqlstate == Some("42P01") => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let mut draft = Draft::of(&old)?;
-    for action in &statement.actions {
-        draft.apply(action)?;
-    }
     let renamed = statement.actions.iter().find_map(|action| match action {
         AlterAction::RenameTo(name) => Some(name.as_str()),
         _ => None,
     });
-    if let Some(name) = renamed
-        && (tables.catalog().mapping(name).is_some() || tables.catalog().view(name).is_some())
-    {
-        let error = parsing_error(format!("relation {name:?} already exists")).with_sqlstate("42P07");
-        return Err(error.about(SqlSubject::UsedName { name: name.to_owned() }));
+    let names: Vec<&str> = std::iter::once(statement.name.as_str()).chain(renamed).collect();
+    let _alone = tables.catalog().gates().alone(&names).await?;
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let old = match table(tables, &statement.name) {
+            Ok(mapping) => mapping,
+            Err(error) if statement.if_exists && error.sqlstate == Some("42P01") => {
+                super::skipped(asker, "relation", &statement.name);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        match alter_once(engine, asker, statement, &old, renamed).await {
+            Err(error) if error.sqlstate == Some("40001") && attempts < ATTEMPTS_MAX => {}
+            done => return done,
+        }
+    }
+}
+
+/// Changes a table as it was found.
+async fn alter_once(
+    engine: &Inner,
+    asker: &Asker,
+    statement: &AlterTable,
+    old: &Arc<Mapping>,
+    renamed: Option<&str>,
+) -> Result<(), SqlError> {
+    let tables = &engine.tables;
+    let mut draft = Draft::of(old)?;
+    for action in &statement.actions {
+        if let Some(skipped) = draft.apply(action)? {
+            skipped.tell(asker);
+        }
     }
     let origins = draft.origins();
     let new = Arc::new(draft.mapping(renamed.unwrap_or(&old.name))?);
+    if renamed.is_some()
+        && (tables.catalog().mapping(&new.name).is_some() || tables.catalog().view(&new.name).is_some())
+    {
+        let error = parsing_error(format!("relation {:?} already exists", new.name)).with_sqlstate("42P07");
+        return Err(error.about(SqlSubject::UsedName { name: new.name.clone() }));
+    }
+    if *new == **old {
+        return Ok(());
+    }
     let state = engine.sessions.planning(asker.dialect());
     let occasion = engine.sessions.occasion(asker.dialect(), asker.session());
-    let change = RowChange::new(tables, state, (old, new), origins, occasion)?;
-    change.run(tables)
+    RowChange::new(tables, state, (old.clone(), new), origins, occasion)?.run(tables).await
 }
 
 /// Keeps a comment.
-pub(crate) fn comment(tables: &Tables, comment: &Comment) -> Result<(), SqlError> {
+pub(super) fn comment(tables: &Tables, comment: &Comment) -> Result<(), SqlError> {
     let mapping = table(tables, &comment.table)?;
     let mut new = (*mapping).clone();
     let Some(facts) = &mapping.table else { return Ok(()) };
@@ -80,7 +106,7 @@ pub(crate) fn comment(tables: &Tables, comment: &Comment) -> Result<(), SqlError
         }
     }
     new.table = Some(Arc::new(facts));
-    tables.catalog().put_mapping(new, true, false).map(|_| ())
+    tables.catalog().replace(&mapping, Arc::new(new), || Ok(()))
 }
 
 /// What becomes of the rows of a table that changes.
@@ -106,12 +132,15 @@ enum Source {
     Default,
 }
 
-/// An entry and what it becomes.
-struct Rewritten {
-    key: Blob,
-    value: Blob,
-    new_key: Blob,
-    new_value: Blob,
+/// What has to be done with the rows that are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// Nothing: they are what they are to be.
+    None,
+    /// They are checked.
+    Check,
+    /// They are written anew.
+    Rewrite,
 }
 
 impl RowChange {
@@ -144,36 +173,74 @@ impl RowChange {
         Ok(RowChange { map: mapped.table.map().clone(), stored, old_maker, maker, sources, old, new, occasion })
     }
 
-    fn run(&self, tables: &Tables) -> Result<(), SqlError> {
-        let key_of = |mapping: &Mapping| mapping.table.as_ref().map(|facts| facts.primary_key.clone());
-        let same_key =
-            self.sources_of_key() && key_of(&self.old).map(|key| key.len()) == key_of(&self.new).map(|key| key.len());
-        if same_key && self.old.external_name == self.new.external_name {
-            // Every row is tried before anything changes.
-            self.for_each_partition(&mut |rows| {
-                rows.iter().try_for_each(|(key, value)| self.rewritten(key, value).map(|_| ()))
-            })?;
-            self.publish(tables, &self.map)?;
-            return self.rewrite_in_place();
+    async fn run(&self, tables: &Tables) -> Result<(), SqlError> {
+        match self.work() {
+            Work::Rewrite => return self.rewrite(tables).await,
+            Work::Check => self.check().await?,
+            Work::None => {}
         }
-        self.move_rows(tables)
+        tables.catalog().replace(&self.old, self.new.clone(), || Ok(()))?;
+        super::keep_beside(tables, &self.new)
     }
 
-    /// Whether keys are made of the same columns as before, with the same names and types.
-    fn sources_of_key(&self) -> bool {
-        let of_key = |column: &crate::catalog::MappingColumn| column.path.side == filbert_data::Side::Key;
-        self.new.columns.iter().zip(&self.sources).filter(|(column, _)| of_key(column)).all(|(column, source)| {
-            matches!(source, Source::Column(index) if self.old.columns.get(*index).is_some_and(|old| {
-                old.path == column.path && old.field_type == column.field_type
-            }))
-        })
+    /// What has to be done with the rows that are there.
+    fn work(&self) -> Work {
+        let (Some(old), Some(new)) = (&self.old.table, &self.new.table) else { return Work::Rewrite };
+        let same_shape = self.old.external_name == self.new.external_name
+            && self.old.key_format == self.new.key_format
+            && self.old.value_format == self.new.value_format
+            && old.primary_key == new.primary_key;
+        let mut kept = 0;
+        let mut checks = new.checks.iter().any(|check| !old.checks.contains(check));
+        for ((column, facts), source) in self.new.columns.iter().zip(&new.columns).zip(&self.sources) {
+            match source {
+                Source::Column(index) => {
+                    let (Some(before), Some(facts_before)) = (self.old.columns.get(*index), old.columns.get(*index))
+                    else {
+                        return Work::Rewrite;
+                    };
+                    if before != column
+                        || facts_before.declared != facts.declared
+                        || facts_before.generated != facts.generated
+                    {
+                        return Work::Rewrite;
+                    }
+                    checks |= facts.not_null && !facts_before.not_null;
+                    kept += 1;
+                }
+                // A field that an entry does not have is read as null.
+                Source::Default if facts.default.is_none() && facts.generated.is_none() && facts.identity.is_none() => {
+                    checks |= facts.not_null;
+                }
+                Source::Default | Source::Expression(_) => return Work::Rewrite,
+            }
+        }
+        // A column that goes must not come back with its values.
+        match same_shape && kept == self.old.columns.len() {
+            true if checks => Work::Check,
+            true => Work::None,
+            false => Work::Rewrite,
+        }
     }
 
-    fn for_each_partition(&self, visit: &mut VisitEntries<'_>) -> Result<(), SqlError> {
-        for partition in (0..self.map.partition_count()).map(PartitionId) {
-            let mut rows = Vec::new();
-            self.map.scan_rows(partition, &mut |key, value| rows.push((Blob::from(key), Blob::from(value))));
-            visit(&rows)?;
+    fn rows_of(&self, partition: PartitionId) -> Vec<(Blob, Blob)> {
+        let mut rows = Vec::new();
+        self.map.scan_rows(partition, &mut |key, value| rows.push((Blob::from(key), Blob::from(value))));
+        rows
+    }
+
+    fn partitions(&self) -> impl Iterator<Item = PartitionId> + use<> {
+        (0..self.map.partition_count()).map(PartitionId)
+    }
+
+    /// Tries every row.
+    async fn check(&self) -> Result<(), SqlError> {
+        for partition in self.partitions() {
+            for (key, value) in self.rows_of(partition) {
+                self.rewritten(&key, &value)?;
+            }
+            // Whoever gives the statement up is heard here.
+            tokio::task::yield_now().await;
         }
         Ok(())
     }
@@ -200,30 +267,6 @@ impl RowChange {
         self.maker.entry(&row)
     }
 
-    /// From here on, statements see the table as it becomes.
-    fn publish(&self, tables: &Tables, map: &Map) -> Result<(), SqlError> {
-        let indexes = map.indexes();
-        tables.catalog().put_mapping((*self.new).clone(), true, false)?;
-        super::keep_beside(tables, &self.new)?;
-        for index in indexes {
-            let Some(renamed) = self.renamed(&index) else {
-                // A column that it was of is gone.
-                if let Some(name) = &index.name {
-                    map.drop_index(name)?;
-                }
-                continue;
-            };
-            if renamed.attributes != index.attributes {
-                if let Some(name) = &index.name {
-                    map.drop_index(name)?;
-                }
-                map.add_index(renamed)?;
-            }
-        }
-        tables.catalog().changed();
-        Ok(())
-    }
-
     /// An index with its columns' new places; `None` if one of them is gone.
     fn renamed(&self, index: &IndexConfig) -> Option<IndexConfig> {
         let place = |attribute: &String| {
@@ -237,86 +280,63 @@ impl RowChange {
         Some(IndexConfig { attributes, ..index.clone() })
     }
 
-    /// Writes rows anew whose values are not as they are written now.
-    fn rewrite_in_place(&self) -> Result<(), SqlError> {
-        let schema = self.maker.writer().value_schema();
-        for _ in 0..ROUNDS_MAX {
-            let mut missed = false;
-            self.for_each_partition(&mut |rows| {
-                for (key, value) in rows {
-                    let is_new = schema.is_some_and(|schema| schema_of_blob(value) == Some(schema));
-                    // One that breaks what is declared now was written meanwhile, and stays as it is.
-                    let Ok((_, new)) = (if is_new { continue } else { self.rewritten(key, value) }) else { continue };
-                    let change = Change::ReplaceIfSame { key, expected: value, value: &new };
-                    let partition = self.map.partition_of(key);
-                    let done = self
-                        .map
-                        .change(partition, Caller::default(), change, |reply| crate::dml::apply::outcome(&reply));
-                    missed |= done != Ok(crate::dml::apply::Outcome::Made);
-                }
-                Ok(())
-            })?;
-            if !missed {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes another map of the table: its name or its key is another.
-    fn move_rows(&self, tables: &Tables) -> Result<(), SqlError> {
-        let mut rows: Vec<Rewritten> = Vec::new();
-        self.for_each_partition(&mut |found| {
-            for (key, value) in found {
-                let (new_key, new_value) = self.rewritten(key, value)?;
-                rows.push(Rewritten { key: key.clone(), value: value.clone(), new_key, new_value });
-            }
-            Ok(())
-        })?;
-        let mut seen: HashSet<&[u8]> = HashSet::with_capacity(rows.len());
-        if let Some(twice) = rows.iter().find(|row| !seen.insert(&row.new_key)) {
-            let error = self.maker.duplicate(&twice.new_key);
-            return Err(SqlError { message: format!("could not make the key unique: {}", error.message), ..error });
-        }
-        drop(seen);
+    /// Builds another map of the rows as they become, and puts it in the place of the one that is there. Until then the table
+    /// is as it was, also if the statement fails or is given up.
+    async fn rewrite(&self, tables: &Tables) -> Result<(), SqlError> {
         let grid = tables.grid()?;
-        let same_map = self.old.external_name == self.new.external_name;
-        if !same_map {
-            tables.catalog().drop_mapping(&self.old.name, true)?;
+        let mut succession =
+            grid.succeed(&self.map, &self.new.external_name).map_err(|error| in_use(&self.old, error))?;
+        let target = succession.new_map().clone();
+        super::keep_in(&target, &self.new)?;
+        for index in self.map.indexes().iter().filter_map(|index| self.renamed(index)) {
+            target.add_index(index)?;
         }
-        let indexes: Vec<IndexConfig> = self.map.indexes().iter().filter_map(|index| self.renamed(index)).collect();
-        let target = grid.map(&self.new.external_name)?;
-        self.publish(tables, &self.map)?;
-        let put = |key: &Blob, value: &Blob| {
-            let change = Change::Put { key, value, expiry: Expiry::DEFAULT, mode: PutMode::Set };
-            target.change(target.partition_of(key), Caller::default(), change, |_| ()).map_err(|error| locked(&error))
-        };
-        for row in &rows {
-            if same_map && row.new_key != row.key {
-                let change = Change::RemoveIfSame { key: &row.key, expected: &row.value };
-                let partition = self.map.partition_of(&row.key);
-                self.map.change(partition, Caller::default(), change, |_| ()).map_err(|error| locked(&error))?;
+        for partition in self.partitions() {
+            for (number, (key, value)) in self.rows_of(partition).iter().enumerate() {
+                threads::give_way_at(number);
+                let (new_key, new_value) = self.rewritten(key, value)?;
+                // One that has expired since is gone.
+                let Some(metadata) = succession.metadata(key) else { continue };
+                let partition = target.partition_of(&new_key);
+                if target.entry_view(partition, &new_key, |view| view.is_some()) {
+                    let error = self.maker.duplicate(&new_key);
+                    return Err(SqlError {
+                        message: format!("could not make the key unique: {}", error.message),
+                        ..error
+                    });
+                }
+                let mode = PutMode::Metadata(metadata);
+                let put = Change::Put { key: &new_key, value: &new_value, expiry: Expiry::DEFAULT, mode };
+                target.change(partition, Caller::default(), put, |_| ()).map_err(|refused| not_moved(&refused))?;
             }
+            // Whoever gives the statement up is heard here.
+            tokio::task::yield_now().await;
         }
-        rows.iter().try_for_each(|row| put(&row.new_key, &row.new_value))?;
-        if !same_map {
-            grid.destroy_map(&self.old.external_name);
-            for index in indexes {
-                target.add_index(index)?;
-            }
-        }
-        tables.catalog().changed();
-        Ok(())
+        let put_in_place = || succession.put_in_place().map_err(|error| in_use(&self.new, error));
+        tables.catalog().replace(&self.old, self.new.clone(), put_in_place)
     }
 }
 
-fn locked(refused: &filbert_grid::Refused) -> SqlError {
-    let text = format!("a row could not be moved to its new key: {refused}");
-    SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("55P03")
+/// The error of a map that cannot be replaced.
+fn in_use(mapping: &Mapping, error: GridError) -> SqlError {
+    let refused = |sqlstate: &'static str| {
+        SqlError::new(SqlErrorCode::Generic, format!("{:?} cannot be altered: {error}", mapping.name))
+            .with_sqlstate(sqlstate)
+    };
+    match &error {
+        GridError::IllegalState(_) | GridError::BeingReplaced { .. } => refused("55P03"),
+        GridError::IllegalArgument(_) => refused("42P07"),
+        GridError::Destroyed { .. } => refused("40001"),
+        _ => error.into(),
+    }
 }
 
-/// The Compact schema of a stored value.
-fn schema_of_blob(value: &[u8]) -> Option<i64> {
-    let id = value.get(BLOB_HEADER_BYTES..BLOB_HEADER_BYTES + 8)?;
-    Some(i64::from_be_bytes(id.try_into().ok()?))
+fn not_moved(refused: &Refused) -> SqlError {
+    match refused {
+        Refused::Error(error) => error.clone().into(),
+        Refused::Locked { .. } => {
+            let text = format!("a row could not be written anew: {refused}");
+            SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("55P03")
+        }
+    }
 }

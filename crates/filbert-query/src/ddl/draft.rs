@@ -1,9 +1,10 @@
 //! A table while it is changed: its columns, where each comes from, and what is declared.
 
 use datafusion::sql::sqlparser::ast::Expr;
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{Severity, SqlError};
 
 use super::tables::{add_check, check_name, of_column};
+use crate::asker::Asker;
 use crate::catalog::{ColumnFacts, Mapping, TableFacts};
 use crate::dialect::{AlterAction, Constraint, ConstraintKind, schema_of};
 use crate::error::parsing_error;
@@ -17,6 +18,21 @@ pub(super) enum Origin {
     Expression(Box<Expr>),
     /// It is new.
     New,
+}
+
+/// A change that was not to be made, since what it is about is there, or is not.
+pub(super) struct Skipped {
+    sqlstate: &'static str,
+    message: String,
+}
+
+impl Skipped {
+    /// Tells the client.
+    pub(super) fn tell(self, asker: &Asker) {
+        if let Some(session) = asker.session() {
+            session.tell(Severity::Notice, self.sqlstate, self.message);
+        }
+    }
 }
 
 /// A table while it is changed.
@@ -54,16 +70,16 @@ impl Draft {
         Mapping::of_table(name, columns, self.facts)
     }
 
-    /// Makes one change.
+    /// Makes one change, or tells that there is nothing to change.
     ///
     /// # Errors
     /// It names what is not there, or what is there already.
-    pub(super) fn apply(&mut self, action: &AlterAction) -> Result<(), SqlError> {
+    pub(super) fn apply(&mut self, action: &AlterAction) -> Result<Option<Skipped>, SqlError> {
         match action {
             AlterAction::AddColumn(definition, if_not_exists) => {
                 if self.columns.iter().any(|(name, ..)| *name == definition.name) {
                     if *if_not_exists {
-                        return Ok(());
+                        return Ok(Some(self.skipped("42701", "column", &definition.name, "already exists")));
                     }
                     return Err(self.is_there(&definition.name));
                 }
@@ -71,7 +87,7 @@ impl Draft {
                 self.columns.push((definition.name.clone(), facts, Origin::New));
             }
             AlterAction::DropColumn(name, if_exists) => return self.drop_column(name, *if_exists),
-            AlterAction::RenameColumn(from, to) => return self.rename_column(from, to),
+            AlterAction::RenameColumn(from, to) => self.rename_column(from, to)?,
             AlterAction::Default(name, default) => {
                 let column = self.column(name)?;
                 if default.is_some() && (column.generated.is_some() || column.identity.is_some()) {
@@ -94,7 +110,8 @@ impl Draft {
                     *origin = Origin::Expression(Box::new(expr.clone()));
                 }
             }
-            AlterAction::AddConstraint(constraint) => return self.add_constraint(constraint),
+            AlterAction::AddConstraint(constraint) => self.add_constraint(constraint)?,
+            AlterAction::ValidateConstraint(name) => self.check_constraint(name)?,
             AlterAction::DropConstraint(name, if_exists) => return self.drop_constraint(name, *if_exists),
             AlterAction::Set(options) => {
                 for (name, value) in options {
@@ -105,7 +122,32 @@ impl Draft {
             AlterAction::Reset(names) => self.facts.options.retain(|(known, _)| !names.contains(known)),
             AlterAction::RenameTo(_) | AlterAction::Nothing => {}
         }
-        Ok(())
+        Ok(None)
+    }
+
+    fn skipped(&self, sqlstate: &'static str, what: &str, name: &str, why: &str) -> Skipped {
+        let message = format!("{what} {name:?} of relation {:?} {why}, skipping", self.table);
+        Skipped { sqlstate, message }
+    }
+
+    /// Fails unless there is such a constraint.
+    fn check_constraint(&self, name: &str) -> Result<(), SqlError> {
+        let is_key = !self.facts.primary_key.is_empty() && self.facts.primary_key_name == name;
+        if is_key {
+            let text =
+                format!("constraint {name:?} of relation {:?} is not a foreign key or check constraint", self.table);
+            return Err(parsing_error(text).with_sqlstate("42809"));
+        }
+        match self.facts.checks.iter().any(|check| check.name == name) {
+            // Every row was checked when it was added.
+            true => Ok(()),
+            false => Err(self.no_constraint(name)),
+        }
+    }
+
+    fn no_constraint(&self, name: &str) -> SqlError {
+        let text = format!("constraint {name:?} of relation {:?} does not exist", self.table);
+        parsing_error(text).with_sqlstate("42704")
     }
 
     fn column(&mut self, name: &str) -> Result<&mut ColumnFacts, SqlError> {
@@ -121,9 +163,12 @@ impl Draft {
         parsing_error(text).with_sqlstate("42701")
     }
 
-    fn drop_column(&mut self, name: &str, if_exists: bool) -> Result<(), SqlError> {
+    fn drop_column(&mut self, name: &str, if_exists: bool) -> Result<Option<Skipped>, SqlError> {
         let Some(index) = self.columns.iter().position(|(known, ..)| known == name) else {
-            return if if_exists { Ok(()) } else { Err(absent(&self.table, name)) };
+            return match if_exists {
+                true => Ok(Some(self.skipped("00000", "column", name, "does not exist"))),
+                false => Err(absent(&self.table, name)),
+            };
         };
         if self.facts.primary_key.iter().any(|key| key == name) {
             let text = format!("column {name:?} is in the primary key of {:?}, it cannot be dropped", self.table);
@@ -141,7 +186,7 @@ impl Draft {
                 let text = format!("column {name:?} is needed by the generated column {other:?}");
                 Err(parsing_error(text).with_sqlstate("2BP01"))
             }
-            None => Ok(()),
+            None => Ok(None),
         }
     }
 
@@ -186,18 +231,18 @@ impl Draft {
         }
     }
 
-    fn drop_constraint(&mut self, name: &str, if_exists: bool) -> Result<(), SqlError> {
+    fn drop_constraint(&mut self, name: &str, if_exists: bool) -> Result<Option<Skipped>, SqlError> {
         if !self.facts.primary_key.is_empty() && self.facts.primary_key_name == name {
             self.facts.primary_key.clear();
-            return Ok(());
+            return Ok(None);
         }
         let before = self.facts.checks.len();
         self.facts.checks.retain(|check| check.name != name);
-        if before == self.facts.checks.len() && !if_exists {
-            let text = format!("constraint {name:?} of relation {:?} does not exist", self.table);
-            return Err(parsing_error(text).with_sqlstate("42704"));
+        match before == self.facts.checks.len() {
+            true if if_exists => Ok(Some(self.skipped("00000", "constraint", name, "does not exist"))),
+            true => Err(self.no_constraint(name)),
+            false => Ok(None),
         }
-        Ok(())
     }
 }
 

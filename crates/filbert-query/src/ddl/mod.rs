@@ -9,8 +9,8 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use datafusion::sql::sqlparser::ast::Query;
 use filbert_data::{FieldPath, FieldType};
-use filbert_grid::query::{SqlError, SqlErrorCode};
-use filbert_grid::{BitmapConfig, ColumnConfig, IndexConfig, IndexKind};
+use filbert_grid::query::{Severity, SqlError, SqlErrorCode};
+use filbert_grid::{BitmapConfig, ColumnConfig, IndexConfig, IndexKind, Map};
 
 use crate::asker::Asker;
 use crate::catalog::{self, EntryFormat, Mapping, View};
@@ -21,44 +21,102 @@ use crate::plan::planner::plan_query;
 use crate::tables::{Tables, sample};
 
 /// Runs a statement about the catalog; returns the number of rows that it tells.
+///
+/// The names that it is about are had alone, so that nobody writes rows of a table that is altered or dropped, and no two
+/// statements change the same name at once. An index is built beside those who write.
 pub(crate) async fn run(engine: &Inner, asker: &Asker, parsed: &Parsed) -> Result<u64, SqlError> {
     let tables = &engine.tables;
+    let gates = tables.catalog().gates();
     match parsed {
         Parsed::Table(TableStatement::Create(table)) if table.source.is_some() => {
             return tables::create_as(engine, asker, table).await;
         }
+        Parsed::CreateIndex(statement) => {
+            let _shared = gates.share(&statement.map).await?;
+            return create_index(tables, asker, statement).map(|()| 0);
+        }
+        Parsed::DropIndex { name, map, if_exists } => {
+            return drop_index(tables, asker, name, map.as_deref(), *if_exists).await.map(|()| 0);
+        }
+        Parsed::Table(TableStatement::DropSchema { names, if_exists, cascade }) => {
+            return tables::drop_schemas(tables, asker, names, *if_exists, *cascade).await;
+        }
+        Parsed::Table(TableStatement::Alter(statement)) => {
+            return alter::alter(engine, asker, statement).await.map(|()| 0);
+        }
+        _ => {}
+    }
+    let _alone = gates.alone(&names_of(parsed)).await?;
+    match parsed {
         Parsed::Table(statement) => return table_statement(engine, asker, statement),
         Parsed::CreateMapping(statement) => create_mapping(tables, statement),
         Parsed::DropMapping { name, if_exists } => drop_mapping(tables, name, *if_exists),
-        Parsed::CreateIndex(statement) => create_index(tables, statement),
-        Parsed::DropIndex { name, map, if_exists } => drop_index(tables, name, map.as_deref(), *if_exists),
         Parsed::CreateView { name, or_replace, if_not_exists, query_text, query } => {
             create_view(engine, asker, name, *or_replace, *if_not_exists, query_text, query).await
         }
-        Parsed::DropView { name, if_exists } => tables.catalog().drop_view(name, *if_exists).map(|_| ()),
+        Parsed::DropView { name, if_exists } => {
+            if !tables.catalog().drop_view(name, *if_exists)? {
+                skipped(asker, "view", name);
+            }
+            Ok(())
+        }
         _ => Err(parsing_error("a statement about the catalog is expected")),
     }?;
     Ok(0)
+}
+
+/// The names that a statement changes the meaning of.
+fn names_of(parsed: &Parsed) -> Vec<&str> {
+    match parsed {
+        Parsed::CreateMapping(statement) => vec![statement.name.as_str()],
+        Parsed::DropMapping { name, .. } | Parsed::CreateView { name, .. } | Parsed::DropView { name, .. } => {
+            vec![name.as_str()]
+        }
+        Parsed::Table(TableStatement::Create(table)) => vec![table.name.as_str()],
+        Parsed::Table(TableStatement::Drop { names, .. } | TableStatement::Truncate { names, .. }) => {
+            names.iter().map(String::as_str).collect()
+        }
+        Parsed::Table(TableStatement::Comment(comment)) => vec![comment.table.as_str()],
+        _ => Vec::new(),
+    }
+}
+
+/// Tells that something is not there, which is no error by `IF EXISTS`.
+fn skipped(asker: &Asker, what: &str, name: &str) {
+    if let Some(session) = asker.session() {
+        let name = schema_of(name).1;
+        session.tell(Severity::Notice, "00000", format!("{what} {name:?} does not exist, skipping"));
+    }
+}
+
+/// Tells that something is there already, which is no error by `IF NOT EXISTS`.
+fn kept(asker: &Asker, what: &str, name: &str, sqlstate: &'static str) {
+    if let Some(session) = asker.session() {
+        let name = schema_of(name).1;
+        session.tell(Severity::Notice, sqlstate, format!("{what} {name:?} already exists, skipping"));
+    }
 }
 
 /// Runs a statement about tables; returns the number of rows that it tells.
 fn table_statement(engine: &Inner, asker: &Asker, statement: &TableStatement) -> Result<u64, SqlError> {
     let all = &engine.tables;
     match statement {
-        TableStatement::Create(table) => tables::create(engine, asker, table).map(u64::from),
-        TableStatement::Drop { names, if_exists } => tables::drop(all, names, *if_exists),
+        TableStatement::Create(table) => tables::create(engine, asker, table).map(|made| u64::from(made.is_some())),
+        TableStatement::Drop { names, if_exists, cascade } => tables::drop(all, asker, names, *if_exists, *cascade),
         TableStatement::Truncate { names, restart } => tables::truncate(all, names, *restart),
-        TableStatement::Alter(statement) => alter::alter(engine, asker, statement).map(|()| 0),
         TableStatement::Comment(comment) => alter::comment(all, comment).map(|()| 0),
         TableStatement::CreateSchema { name, if_not_exists } => {
-            all.catalog().put_schema(name, *if_not_exists).map(|()| 0)
-        }
-        TableStatement::DropSchema { names, if_exists, cascade } => {
-            tables::drop_schemas(all, names, *if_exists, *cascade)
+            if !all.catalog().put_schema(name, *if_not_exists)? {
+                kept(asker, "schema", name, "42P06");
+            }
+            Ok(0)
         }
         TableStatement::KeepUp { names, .. } => {
             tables::check_all(all, names)?;
             Ok(u64::try_from(names.len()).unwrap_or(u64::MAX))
+        }
+        TableStatement::Alter(_) | TableStatement::DropSchema { .. } => {
+            Err(parsing_error("a statement about tables is expected"))
         }
     }
 }
@@ -82,18 +140,24 @@ fn create_mapping(tables: &Tables, statement: &CreateMapping) -> Result<(), SqlE
 
 /// Has the map keep what its mapping declares beside the entries: columns, and the layouts by which fields are read.
 fn keep_beside(tables: &Tables, mapping: &Mapping) -> Result<(), SqlError> {
+    let grid = tables.grid()?;
+    let is_there = grid.map_names().binary_search(&mapping.external_name).is_ok();
+    let has_layout =
+        [&mapping.key_format, &mapping.value_format].iter().any(|format| matches!(format, EntryFormat::Ids(_)));
+    if mapping.columnar || has_layout || is_there {
+        keep_in(&*grid.map(&mapping.external_name)?, mapping)?;
+        tables.catalog().changed();
+    }
+    Ok(())
+}
+
+/// The same of a map that is to be the mapping's.
+fn keep_in(map: &Map, mapping: &Mapping) -> Result<(), SqlError> {
     let layout = |format: &EntryFormat| match format {
         EntryFormat::Ids(layout) => Some(Arc::new(layout.clone())),
         _ => None,
     };
-    let (key, value) = (layout(&mapping.key_format), layout(&mapping.value_format));
-    let grid = tables.grid()?;
-    let is_there = grid.map_names().binary_search(&mapping.external_name).is_ok();
-    if !mapping.columnar && key.is_none() && value.is_none() && !is_there {
-        return Ok(());
-    }
-    let map = grid.map(&mapping.external_name)?;
-    map.set_ids_layouts(key, value)?;
+    map.set_ids_layouts(layout(&mapping.key_format), layout(&mapping.value_format))?;
     // Of some types there are no columns: they are read from the rows.
     let is_kept = |field_type: &FieldType| mapping.table.is_none() || has_columns(field_type);
     let columns = mapping.columns.iter().filter(|column| !column.hidden && !column.path.path.finds_many());
@@ -101,7 +165,6 @@ fn keep_beside(tables: &Tables, mapping: &Mapping) -> Result<(), SqlError> {
     let columns =
         columns.map(|column| ColumnConfig { field: column.path.clone(), field_type: column.field_type.clone() });
     map.set_columns(if mapping.columnar { columns.collect() } else { Vec::new() })?;
-    tables.catalog().changed();
     Ok(())
 }
 
@@ -123,7 +186,10 @@ fn drop_mapping(tables: &Tables, name: &str, if_exists: bool) -> Result<(), SqlE
         let text = format!("{name:?} is a table: DROP TABLE drops it and its rows");
         return Err(SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("42809"));
     }
-    let Some(dropped) = tables.catalog().drop_mapping(name, if_exists)? else { return Ok(()) };
+    let Some(dropped) = tables.catalog().mapping(name) else {
+        return if if_exists { Ok(()) } else { Err(tables.catalog().no_mapping(name)) };
+    };
+    tables.catalog().remove(&dropped, || ())?;
     let grid = tables.grid()?;
     let is_there = grid.map_names().binary_search(&dropped.external_name).is_ok();
     if dropped.columnar && is_there {
@@ -133,7 +199,7 @@ fn drop_mapping(tables: &Tables, name: &str, if_exists: bool) -> Result<(), SqlE
     Ok(())
 }
 
-fn create_index(tables: &Tables, statement: &CreateIndex) -> Result<(), SqlError> {
+fn create_index(tables: &Tables, asker: &Asker, statement: &CreateIndex) -> Result<(), SqlError> {
     let Some(mapped) = tables.find(&statement.map)? else { return Err(tables.not_found(&statement.map)) };
     let map = mapped.table.map();
     if statement.unique {
@@ -166,10 +232,7 @@ fn create_index(tables: &Tables, statement: &CreateIndex) -> Result<(), SqlError
     };
     let known = |name: &String| map.indexes().iter().any(|index| index.name.as_ref() == Some(name));
     if let Some(name) = statement.name.as_ref().filter(|name| known(name)) {
-        if statement.if_not_exists {
-            return Ok(());
-        }
-        return Err(index_error(format!("Can't create index: index '{name}' already exists")));
+        return there_already(asker, statement, name);
     }
     let option = |wanted: &str| {
         let found = statement.options.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
@@ -183,41 +246,57 @@ fn create_index(tables: &Tables, statement: &CreateIndex) -> Result<(), SqlError
             _ => 0,
         },
     });
-    map.add_index(IndexConfig { name: statement.name.clone(), kind, attributes, bitmap })?;
+    let added = map.add_index(IndexConfig { name: statement.name.clone(), kind, attributes, bitmap })?;
     tables.catalog().changed();
-    Ok(())
+    match &statement.name {
+        // Somebody else made one of the name since this statement looked.
+        Some(name) if !added => there_already(asker, statement, name),
+        _ => Ok(()),
+    }
 }
 
-fn drop_index(tables: &Tables, name: &str, map: Option<&str>, if_exists: bool) -> Result<(), SqlError> {
-    let maps = match map {
-        Some(map) => match tables.find(map)? {
-            Some(mapped) => vec![mapped.table.map().clone()],
-            None => return Err(tables.not_found(map)),
-        },
-        None => {
-            let grid = tables.grid()?;
-            let short = schema_of(name).1;
-            let there = grid.map_names();
-            let mut maps = Vec::new();
-            for mapping in tables.catalog().mappings() {
-                if there.binary_search(&mapping.external_name).is_ok() {
-                    let map = grid.map(&mapping.external_name)?;
-                    if map.indexes().iter().any(|index| index.name.as_deref() == Some(short)) {
-                        maps.push(map);
-                    }
-                }
-            }
-            maps
-        }
+fn there_already(asker: &Asker, statement: &CreateIndex, name: &str) -> Result<(), SqlError> {
+    if statement.if_not_exists {
+        kept(asker, "relation", name, "42P07");
+        return Ok(());
+    }
+    let text = format!("Can't create index: index '{name}' already exists");
+    Err(SqlError::new(SqlErrorCode::IndexInvalid, text).with_sqlstate("42P07"))
+}
+
+async fn drop_index(
+    tables: &Tables,
+    asker: &Asker,
+    name: &str,
+    map: Option<&str>,
+    if_exists: bool,
+) -> Result<(), SqlError> {
+    let short = schema_of(name).1;
+    let of_map = |mapping: &Arc<Mapping>| {
+        let map = tables.grid().ok()?.existing_map(&mapping.external_name)?;
+        map.indexes().iter().any(|index| index.name.as_deref() == Some(short)).then(|| mapping.name.clone())
     };
-    for map in &maps {
-        if map.drop_index(schema_of(name).1)? {
-            tables.catalog().changed();
-            return Ok(());
+    let owners = match map {
+        Some(map) => vec![map.to_owned()],
+        None => tables.catalog().mappings().iter().filter_map(of_map).collect(),
+    };
+    for owner in &owners {
+        // Nobody alters the table meanwhile.
+        let _shared = tables.catalog().gates().share(owner).await?;
+        match tables.find(owner)? {
+            Some(mapped) if mapped.table.map().drop_index(short)? => {
+                tables.catalog().changed();
+                return Ok(());
+            }
+            None if map.is_some() => return Err(tables.not_found(owner)),
+            _ => {}
         }
     }
     match if_exists {
-        true => Ok(()),
+        true => {
+            skipped(asker, "index", name);
+            Ok(())
+        }
         false => Err(index_error(format!("Index does not exist: {name}"))),
     }
 }
@@ -245,7 +324,10 @@ async fn create_view(
         path: crate::paths::schemas(asker),
         columns: columns.collect(),
     };
-    engine.tables.catalog().put_view(view, or_replace, if_not_exists).map(|_| ())
+    if !engine.tables.catalog().put_view(view, or_replace, if_not_exists)? {
+        kept(asker, "relation", name, "42P07");
+    }
+    Ok(())
 }
 
 /// The rows of `SHOW`.

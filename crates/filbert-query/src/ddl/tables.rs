@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use filbert_grid::Caller;
-use filbert_grid::query::{SqlError, SqlErrorCode};
+use filbert_grid::query::{Dialect, Severity, SqlError, SqlErrorCode};
+use filbert_grid::{Caller, IndexConfig};
 
 use crate::asker::Asker;
 use crate::catalog::{CheckFacts, ColumnFacts, DeclaredType, Expression, Identity, Mapping, Sequence, TableFacts};
-use crate::dialect::{ColumnDefinition, ConstraintKind, CreateTable, Insert, schema_of};
+use crate::dialect::{ColumnDefinition, ConstraintKind, CreateTable, Insert, Like, schema_of};
 use crate::dml::rows::RowMaker;
 use crate::dml::{Changed, Dml};
 use crate::engine::Inner;
@@ -18,8 +18,8 @@ use crate::tables::Tables;
 /// Schemas whose tables are made by nobody.
 const RESERVED: [&str; 4] = ["information_schema", "pg_catalog", "sys", "blob"];
 
-/// Makes a table; `false` if it was there and that is no error.
-pub(crate) fn create(engine: &Inner, asker: &Asker, statement: &CreateTable) -> Result<bool, SqlError> {
+/// Makes a table; `None` if it was there and that is no error.
+pub(super) fn create(engine: &Inner, asker: &Asker, statement: &CreateTable) -> Result<Option<Arc<Mapping>>, SqlError> {
     let tables = &engine.tables;
     let name = statement.name.as_str();
     if let (Some(schema), _) = schema_of(name)
@@ -28,8 +28,12 @@ pub(crate) fn create(engine: &Inner, asker: &Asker, statement: &CreateTable) -> 
         let text = format!("tables cannot be made in the schema {schema:?}");
         return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("42501"));
     }
+    let is_there = || {
+        super::kept(asker, "relation", name, "42P07");
+        Ok(None)
+    };
     if statement.if_not_exists && tables.catalog().mapping(name).is_some() {
-        return Ok(false);
+        return is_there();
     }
     let mapping = Arc::new(declared(tables, statement)?);
     let grid = tables.grid()?;
@@ -41,11 +45,18 @@ pub(crate) fn create(engine: &Inner, asker: &Asker, statement: &CreateTable) -> 
             format!("a map {name:?} has entries: CREATE MAPPING shows them as rows, a table begins with an empty one");
         return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("42P07"));
     }
-    if !tables.catalog().put_mapping((*mapping).clone(), false, statement.if_not_exists)? {
-        return Ok(false);
+    if !tables.catalog().put_mapping(mapping.clone(), false, statement.if_not_exists)? {
+        return is_there();
     }
-    super::keep_beside(tables, &mapping)?;
-    Ok(true)
+    let with_indexes = statement.like.iter().filter(|like| like.indexes);
+    let kept = super::keep_beside(tables, &mapping)
+        .and_then(|()| with_indexes.into_iter().try_for_each(|like| like_indexes(tables, like, &mapping)));
+    if let Err(error) = kept {
+        // A table whose columns or indexes cannot be kept is none.
+        drop_one(tables, &mapping)?;
+        return Err(error);
+    }
+    Ok(Some(mapping))
 }
 
 /// The mapping that a statement declares.
@@ -65,7 +76,7 @@ fn declared(tables: &Tables, statement: &CreateTable) -> Result<Mapping, SqlErro
     };
     let mut columns: Vec<(String, ColumnFacts)> = Vec::new();
     for like in &statement.like {
-        columns.extend(self::like(tables, like)?);
+        columns.extend(self::like(tables, like, &mut facts)?);
     }
     for definition in &statement.columns {
         columns.push((definition.name.clone(), of_column(definition)?));
@@ -133,10 +144,13 @@ pub(super) fn of_column(definition: &ColumnDefinition) -> Result<ColumnFacts, Sq
         let text = format!("column {name:?} has more than one of DEFAULT, GENERATED ALWAYS AS and a counter");
         return Err(parsing_error(text));
     }
-    let identity = definition.counting.map(|counting| {
-        let sequence = Sequence::new(counting.start, counting.step);
-        Identity { always: counting.always, sequence: Arc::new(sequence) }
-    });
+    let identity = match &definition.counting {
+        None => None,
+        Some(counting) => {
+            let sequence = Sequence::new(counting, &definition.declared.field_type())?;
+            Some(Identity { always: counting.always, sequence: Arc::new(sequence) })
+        }
+    };
     Ok(ColumnFacts {
         declared: definition.declared.clone(),
         not_null: definition.not_null,
@@ -147,21 +161,52 @@ pub(super) fn of_column(definition: &ColumnDefinition) -> Result<ColumnFacts, Sq
     })
 }
 
-/// The columns of another table, for `LIKE`: names, types and `NOT NULL`.
-fn like(tables: &Tables, name: &str) -> Result<Vec<(String, ColumnFacts)>, SqlError> {
-    let Some(mapped) = tables.find(name)? else { return Err(tables.not_found(name)) };
+/// The columns of another table, for `LIKE`: names, types and `NOT NULL`, and what else the statement includes.
+fn like(tables: &Tables, like: &Like, new: &mut TableFacts) -> Result<Vec<(String, ColumnFacts)>, SqlError> {
+    let Some(mapped) = tables.find(&like.table)? else { return Err(tables.not_found(&like.table)) };
     let mapping = &mapped.mapping;
     let facts = mapping.table.as_ref().map(|table| table.columns.as_slice()).unwrap_or_default();
     let columns = mapping.columns.iter().enumerate().filter(|(_, column)| !column.hidden);
     let of = |(index, column): (usize, &crate::catalog::MappingColumn)| {
         let plain = || ColumnFacts::of(crate::catalog::DeclaredType::Plain(column.field_type.clone()));
         let facts = facts.get(index).map_or_else(plain, |facts| ColumnFacts {
+            declared: facts.declared.clone(),
             not_null: facts.not_null,
-            ..ColumnFacts::of(facts.declared.clone())
+            default: facts.default.clone().filter(|_| like.defaults),
+            generated: facts.generated.clone().filter(|_| like.generated),
+            identity: facts.identity.as_ref().filter(|_| like.identity).map(Identity::anew),
+            comment: facts.comment.clone().filter(|_| like.comments),
         });
         (column.name.clone(), facts)
     };
+    if let Some(table) = &mapping.table {
+        if like.constraints {
+            new.checks.extend(table.checks.iter().cloned());
+        }
+        if like.indexes && new.primary_key.is_empty() {
+            new.primary_key.clone_from(&table.primary_key);
+        }
+        if like.comments {
+            new.comment.clone_from(&table.comment);
+        }
+    }
     Ok(columns.map(of).collect())
+}
+
+/// Makes the indexes of a table that another one is like, under names of their own.
+fn like_indexes(tables: &Tables, like: &Like, new: &Mapping) -> Result<(), SqlError> {
+    let Some(mapped) = tables.find(&like.table)? else { return Ok(()) };
+    let grid = tables.grid()?;
+    for index in mapped.table.map().indexes() {
+        let place = |attribute: &String| {
+            let old = mapped.mapping.columns.iter().find(|column| column.path.to_string() == *attribute);
+            let new = new.columns.iter().find(|column| old.is_some_and(|old| old.name == column.name));
+            new.map_or_else(|| attribute.clone(), |column| column.path.to_string())
+        };
+        let attributes = index.attributes.iter().map(place).collect();
+        grid.map(&new.external_name)?.add_index(IndexConfig { name: None, attributes, ..index.clone() })?;
+    }
+    Ok(())
 }
 
 /// Makes a table of a query's columns, and writes its rows; returns how many there were.
@@ -184,69 +229,131 @@ pub(crate) async fn create_as(engine: &Inner, asker: &Asker, statement: &CreateT
         let declared = DeclaredType::Plain(column.field_type.clone());
         table.columns.push(ColumnDefinition::plain(name, declared));
     }
-    if !create(engine, asker, &table)? || statement.without_data {
-        return Ok(0);
-    }
+    let gates = engine.tables.catalog().gates();
+    let alone = gates.alone(&[table.name.as_str()]).await?;
+    let made = create(engine, asker, &table)?;
+    std::mem::drop(alone);
+    let Some(made) = made.filter(|_| !statement.without_data) else { return Ok(0) };
     let names = table.columns.into_iter().map(|column| column.name).collect();
     let insert = Insert { table: table.name, columns: names, source: Some(query.clone()), ..Insert::default() };
-    let dml = Dml::begins(engine, asker, None)?;
-    match dml.insert(&insert, &[]).await {
-        Ok(Changed::Count(count)) => Ok(count),
-        Ok(Changed::Rows(..)) => Ok(0),
-        Err(error) => {
-            // A table without its rows is not what was asked for.
-            drop(&engine.tables, std::slice::from_ref(&insert.table), true)?;
-            Err(error)
+    // A table without its rows is not what was asked for, also if the statement is given up.
+    let mut unfilled = Unfilled { tables: &engine.tables, table: Some(made) };
+    let filled = {
+        let _shared = gates.share(&insert.table).await?;
+        Dml::begins(engine, asker, None)?.insert(&insert, &[]).await?
+    };
+    unfilled.table = None;
+    match filled {
+        Changed::Count(count) => Ok(count),
+        Changed::Rows(..) => Ok(0),
+    }
+}
+
+/// A table that was made and does not have all of its rows yet: it goes when this is dropped.
+struct Unfilled<'t> {
+    tables: &'t Tables,
+    table: Option<Arc<Mapping>>,
+}
+
+impl Drop for Unfilled<'_> {
+    fn drop(&mut self) {
+        if let Some(table) = &self.table {
+            // Somebody else may have dropped or altered it meanwhile.
+            let _ = drop_one(self.tables, table);
         }
     }
 }
 
 /// Drops schemas, with their tables if `cascade` says so; returns how many there were.
-pub(crate) fn drop_schemas(tables: &Tables, names: &[String], if_exists: bool, cascade: bool) -> Result<u64, SqlError> {
+pub(super) async fn drop_schemas(
+    tables: &Tables,
+    asker: &Asker,
+    names: &[String],
+    if_exists: bool,
+    cascade: bool,
+) -> Result<u64, SqlError> {
+    let catalog = tables.catalog();
     let mut dropped = 0;
     for name in names {
-        let of_schema = tables.catalog().in_schema(name);
-        if !of_schema.is_empty() && !cascade {
-            let text = format!("schema {name:?} has tables, such as {:?}: CASCADE drops them too", of_schema.first());
-            return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("2BP01"));
-        }
+        let of_schema = if cascade { catalog.in_schema(name) } else { Vec::new() };
+        let had_tables = !of_schema.is_empty();
         for table in of_schema {
-            match tables.catalog().mapping(&table) {
-                Some(mapping) if mapping.table.is_some() => drop(tables, &[table], true).map(|_| ())?,
-                Some(_) => tables.catalog().drop_mapping(&table, true).map(|_| ())?,
-                None => tables.catalog().drop_view(&table, true).map(|_| ())?,
+            let _alone = catalog.gates().alone(&[table.as_str()]).await?;
+            match catalog.mapping(&table) {
+                Some(mapping) if mapping.table.is_some() => drop_one(tables, &mapping)?,
+                Some(mapping) => catalog.remove(&mapping, || ())?,
+                None => catalog.drop_view(&table, true).map(|_| ())?,
             }
         }
-        dropped += u64::from(tables.catalog().drop_schema(name, if_exists || cascade)?);
+        let was_there = catalog.drop_schema(name, if_exists || had_tables)?;
+        if !was_there && !had_tables {
+            super::skipped(asker, "schema", name);
+        }
+        dropped += u64::from(was_there);
     }
     Ok(dropped)
 }
 
-/// Drops tables and their rows; returns how many there were.
-pub(crate) fn drop(tables: &Tables, names: &[String], if_exists: bool) -> Result<u64, SqlError> {
-    let mut found = Vec::with_capacity(names.len());
+/// Drops tables and their rows; returns how many there were. None is dropped if one of them cannot be.
+pub(super) fn drop(
+    tables: &Tables,
+    asker: &Asker,
+    names: &[String],
+    if_exists: bool,
+    cascade: bool,
+) -> Result<u64, SqlError> {
+    let mut found: Vec<Arc<Mapping>> = Vec::with_capacity(names.len());
     for name in names {
         match table(tables, name) {
+            Ok(mapping) if found.iter().any(|other| Arc::ptr_eq(other, &mapping)) => {}
             Ok(mapping) => found.push(mapping),
-            Err(error) if if_exists && error.sqlstate == Some("42P01") => {}
+            Err(error) if if_exists && error.sqlstate == Some("42P01") => super::skipped(asker, "table", name),
             Err(error) => return Err(error),
         }
     }
-    let grid = tables.grid()?;
+    let views: Vec<String> = found.iter().flat_map(|mapping| tables.views_over(&mapping.name)).collect();
+    // In the other dialects a view stays, and says what is missing when it is asked.
+    if let Some(view) = views.first().filter(|_| !cascade && asker.dialect() == Dialect::Postgres) {
+        let text = format!("cannot drop table {} because the view {view:?} depends on it", names.join(", "));
+        let error = SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("2BP01");
+        return Err(error.with_suggestion("Use DROP ... CASCADE to drop the dependent objects too."));
+    }
     let mut dropped = 0;
     for mapping in found {
-        if tables.catalog().drop_mapping(&mapping.name, true)?.is_some() {
-            grid.destroy_map(&mapping.external_name);
-            dropped += 1;
+        drop_one(tables, &mapping)?;
+        dropped += 1;
+    }
+    for view in views.iter().filter(|_| cascade) {
+        if tables.catalog().drop_view(view, true)?
+            && let Some(session) = asker.session()
+        {
+            session.tell(Severity::Notice, "00000", format!("drop cascades to view {view}"));
         }
     }
     Ok(dropped)
 }
 
+/// Drops a table and its rows: at one moment for whoever looks for it.
+fn drop_one(tables: &Tables, mapping: &Arc<Mapping>) -> Result<(), SqlError> {
+    let grid = tables.grid()?;
+    let unlinked = tables.catalog().remove(mapping, || grid.unlink_map(&mapping.external_name))?;
+    // Outside of the catalog's lock, for it takes as long as there are rows.
+    std::mem::drop(unlinked);
+    Ok(())
+}
+
 /// Takes all rows out of tables; returns how many there were.
-pub(crate) fn truncate(tables: &Tables, names: &[String], restart: bool) -> Result<u64, SqlError> {
+pub(super) fn truncate(tables: &Tables, names: &[String], restart: bool) -> Result<u64, SqlError> {
     let mapped: Vec<Arc<Mapping>> = names.iter().map(|name| table(tables, name)).collect::<Result<_, _>>()?;
     let grid = tables.grid()?;
+    for mapping in &mapped {
+        let locked = grid.map(&mapping.external_name)?.statistics().locked_keys;
+        if locked > 0 {
+            // They would be left.
+            let text = format!("{locked} rows of {:?} are locked by clients, it cannot be emptied", mapping.name);
+            return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("55P03"));
+        }
+    }
     let mut rows = 0;
     for mapping in mapped {
         rows += grid.map(&mapping.external_name)?.clear(Caller::default())?;

@@ -9,7 +9,7 @@ use filbert_grid::query::Dialect;
 use super::declared_types::declared_type;
 use super::json::{expect_word, word};
 use super::statements::{Refusal, if_exists, if_not_exists, parse_name, refused, refused_as};
-use super::tables::{ColumnDefinition, Constraint, column, constraint, expression, option_value};
+use super::tables::{ColumnDefinition, Constraint, check_collation, column, constraint, expression, option_value};
 use super::{Parsed, TableStatement, places, rewrite};
 use crate::catalog::{DeclaredType, Expression};
 
@@ -50,6 +50,8 @@ pub(crate) enum AlterAction {
     Set(Vec<(String, String)>),
     /// Options are taken back.
     Reset(Vec<String>),
+    /// A constraint is checked, which it was when it was added.
+    ValidateConstraint(String),
     /// Nothing that would mean anything here.
     Nothing,
 }
@@ -87,6 +89,9 @@ pub(super) fn alter(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed,
 fn action(parser: &mut Parser<'_>, dialect: Dialect, actions: &mut Vec<AlterAction>) -> Result<(), Refusal> {
     if parser.parse_keyword(Keyword::ADD) {
         if let Some(constraint) = constraint(parser, dialect, None)? {
+            if parser.parse_keyword(Keyword::NOT) {
+                return refused_as("0A000", "a constraint holds for every row: NOT VALID is not served");
+            }
             actions.push(AlterAction::AddConstraint(constraint));
             return Ok(());
         }
@@ -117,17 +122,21 @@ fn action(parser: &mut Parser<'_>, dialect: Dialect, actions: &mut Vec<AlterActi
         expect_word(parser, "TO")?;
         parser.parse_identifier()?;
         actions.push(AlterAction::Nothing);
-    } else if word(parser, "CLUSTER") || word(parser, "VALIDATE") || word(parser, "REPLICA") {
-        while !matches!(parser.peek_token_ref().token, Token::Comma | Token::EOF | Token::SemiColon) {
-            parser.next_token();
-        }
-        actions.push(AlterAction::Nothing);
+    } else if word(parser, "VALIDATE") {
+        parser.expect_keyword(Keyword::CONSTRAINT)?;
+        actions.push(AlterAction::ValidateConstraint(parser.parse_identifier()?.value));
+    } else if let Some(what) = UNSERVED.into_iter().find(|what| word(parser, what)) {
+        return refused_as("0A000", format!("ALTER TABLE .. {what} is not served"));
     } else {
-        let expected = "ADD, DROP, RENAME, ALTER, SET, RESET or OWNER TO";
+        let expected = "ADD, DROP, RENAME, ALTER, SET, RESET, VALIDATE or OWNER TO";
         return Ok(parser.expected(expected, parser.peek_token())?);
     }
     Ok(())
 }
+
+/// What PostgreSQL's tables have and those here have not.
+const UNSERVED: [&str; 11] =
+    ["CLUSTER", "REPLICA", "INHERIT", "NO", "OF", "NOT", "ATTACH", "DETACH", "ENABLE", "DISABLE", "FORCE"];
 
 fn drop_part(parser: &mut Parser<'_>) -> Result<AlterAction, Refusal> {
     let is_constraint = parser.parse_keyword(Keyword::CONSTRAINT);
@@ -178,11 +187,19 @@ fn alter_column(parser: &mut Parser<'_>, dialect: Dialect) -> Result<AlterAction
         parser.next_token();
         return Ok(AlterAction::Nothing);
     }
+    let of_identity =
+        ["GENERATED", "START", "INCREMENT", "MINVALUE", "MAXVALUE", "CACHE", "CYCLE", "NO", "RESTART", "ADD"];
+    if of_identity.into_iter().any(|option| word(parser, option)) {
+        return refused_as("0A000", format!("the counter of column {name:?} stays as it was declared"));
+    }
     if set {
         expect_word(parser, "DATA")?;
     }
     expect_word(parser, "TYPE")?;
     let declared = declared_type(parser, &name, dialect, 0)?;
+    if parser.parse_keyword(Keyword::COLLATE) {
+        check_collation(parser)?;
+    }
     let using = match word(parser, "USING") {
         true => {
             let mut expr = parser.parse_expr()?;

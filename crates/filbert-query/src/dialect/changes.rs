@@ -12,7 +12,7 @@ use filbert_grid::query::Dialect;
 
 use super::json::{call, word};
 use super::statements::{Refusal, refused};
-use super::{ConflictTarget, Delete, Insert, OnConflict, Parsed, Update, names, places, rewrite, server};
+use super::{ConflictTarget, Delete, Insert, OnConflict, Parsed, Update, names, places, rewrite, served, server};
 
 /// `INSERT` and `SINK`.
 pub(super) fn insert(parser: &mut Parser<'_>, of: Dialect, sink: bool) -> Result<Parsed, Refusal> {
@@ -21,6 +21,7 @@ pub(super) fn insert(parser: &mut Parser<'_>, of: Dialect, sink: bool) -> Result
         return Ok(parser.expected("INTO", parser.peek_token())?);
     }
     let Statement::Insert(insert) = parser.parse_insert(token)? else { return refused("the INSERT is not served") };
+    served::check_insert(&insert)?;
     let TableObject::TableName(table) = &insert.table else {
         return refused("rows can be inserted into a table or a mapping only");
     };
@@ -214,6 +215,7 @@ fn returning_clause(parser: &mut Parser<'_>, of: Dialect) -> Result<Option<Vec<S
 pub(super) fn delete(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusal> {
     let token = parser.next_token();
     let Statement::Delete(delete) = parser.parse_delete(token)? else { return refused("the DELETE is not served") };
+    served::check_delete(&delete)?;
     let beyond = delete.limit.is_some() || !delete.order_by.is_empty() || !delete.tables.is_empty();
     let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
     let [from] = from.as_slice() else { return refused("DELETE is of one table or mapping") };
@@ -231,6 +233,7 @@ pub(super) fn delete(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Ref
 }
 
 fn single_table(table: &TableWithJoins) -> Result<(String, Option<String>), Refusal> {
+    served::check(table)?;
     match &table.relation {
         TableFactor::Table { name, alias, args: None, .. } if table.joins.is_empty() => {
             let (table, short) = table_name(name)?;

@@ -75,7 +75,7 @@ pub(super) fn copy(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed, 
     let place = place(parser, inwards)?;
     let mut given = given_options(parser)?;
     binary |= given.iter().any(|(name, value)| name == "format" && value.eq_ignore_ascii_case("binary"));
-    given.retain(|(name, _)| name != "freeze" && name != "encoding");
+    given.iter().try_for_each(|(name, value)| check_option(name, value, dialect))?;
     let format = format(&given, &place, dialect, binary)?;
     if !inwards && let Some((name, _)) = &table {
         query = Some(query_of(&name.to_string(), &columns, condition.map(|condition| condition.to_string()))?);
@@ -116,6 +116,40 @@ fn place(parser: &mut Parser<'_>, inwards: bool) -> Result<Place, Refusal> {
         return refused_as("0A000", format!("{path:?} is no local file: only those are read and written"));
     }
     Ok(Place::File(if directory { format!("{}/", path.trim_end_matches('/')) } else { path.to_owned() }))
+}
+
+/// Fails if an option asks for what would not be done.
+fn check_option(name: &str, value: &str, dialect: Dialect) -> Result<(), Refusal> {
+    let value = value.to_ascii_lowercase();
+    let is_served = match name {
+        "format" | "delimiter" | "null" | "quote" | "escape" => true,
+        "header" => value != "match",
+        // Rows are seen at once by everybody as it is.
+        "freeze" => true,
+        "encoding" => matches!(value.as_str(), "utf8" | "utf-8"),
+        // How the work is divided changes no row.
+        "bulk_size" | "num_readers" | "node_filters" | "shared" | "max_retries" if dialect == Dialect::Crate => true,
+        "wait_for_completion" if dialect == Dialect::Crate => value != "false",
+        "overwrite_duplicates" | "fail_fast" if dialect == Dialect::Crate => value == "false",
+        "default"
+        | "force_quote"
+        | "force_not_null"
+        | "force_null"
+        | "on_error"
+        | "log_verbosity"
+        | "compression"
+        | "skip"
+        | "protocol"
+        | "validation"
+        | "wait_for_completion"
+        | "overwrite_duplicates"
+        | "fail_fast" => false,
+        other => return refused_as("42601", format!("option {other:?} not recognized")),
+    };
+    match is_served {
+        true => Ok(()),
+        false => refused_as("0A000", format!("COPY with {name} {value:?} is not served")),
+    }
 }
 
 /// The options in all their spellings, by name in lower case.

@@ -14,6 +14,8 @@ use super::tokens;
 use super::types::sql_type;
 use crate::catalog::{DeclaredType, ObjectPolicy};
 
+/// Digits of a second that are kept.
+const DIGITS_MAX: u64 = 6;
 /// Types within each other.
 const DEPTH_MAX: usize = 16;
 
@@ -22,10 +24,23 @@ const DEPTH_MAX: usize = 16;
 pub(crate) struct Counting {
     /// Whether statements may not give values of their own.
     pub(crate) always: bool,
-    /// The first value.
-    pub(crate) start: i64,
-    /// From each value to the next.
+    /// `START`.
+    pub(crate) start: Option<i64>,
+    /// `INCREMENT`.
     pub(crate) step: i64,
+    /// `MINVALUE`.
+    pub(crate) least: Option<i64>,
+    /// `MAXVALUE`.
+    pub(crate) most: Option<i64>,
+    /// `CYCLE`.
+    pub(crate) cycles: bool,
+}
+
+impl Counting {
+    /// From 1 on, one by one.
+    pub(crate) fn plain(always: bool) -> Counting {
+        Counting { always, start: None, step: 1, least: None, most: None, cycles: false }
+    }
 }
 
 /// The type of a column, and whether it counts up.
@@ -45,14 +60,14 @@ pub(super) fn column_type(
     };
     if let Some(field_type) = serial {
         parser.next_token();
-        return Ok((DeclaredType::Plain(field_type), Some(Counting { always: false, start: 1, step: 1 })));
+        return Ok((DeclaredType::Plain(field_type), Some(Counting::plain(false))));
     }
     Ok((declared_type(parser, column, dialect, 0)?, None))
 }
 
 /// `[(START [WITH] n INCREMENT [BY] n ..)]`, from behind `AS IDENTITY` on.
 pub(super) fn identity(parser: &mut Parser<'_>, always: bool) -> Result<Counting, Refusal> {
-    let mut counting = Counting { always, start: 1, step: 1 };
+    let mut counting = Counting::plain(always);
     if !parser.consume_token(&Token::LParen) {
         return Ok(counting);
     }
@@ -62,19 +77,42 @@ pub(super) fn identity(parser: &mut Parser<'_>, always: bool) -> Result<Counting
 }
 
 /// The options of a sequence, in any order.
-pub(super) fn sequence_options(parser: &mut Parser<'_>, counting: &mut Counting) -> Result<(), Refusal> {
+fn sequence_options(parser: &mut Parser<'_>, counting: &mut Counting) -> Result<(), Refusal> {
     loop {
         if word(parser, "START") {
             word(parser, "WITH");
-            counting.start = whole(parser)?;
+            counting.start = Some(whole(parser)?);
         } else if word(parser, "INCREMENT") {
             word(parser, "BY");
             counting.step = whole(parser)?;
-        } else if word(parser, "MINVALUE") || word(parser, "MAXVALUE") || word(parser, "CACHE") {
-            whole(parser)?;
+        } else if word(parser, "MINVALUE") {
+            counting.least = Some(whole(parser)?);
+        } else if word(parser, "MAXVALUE") {
+            counting.most = Some(whole(parser)?);
+        } else if word(parser, "CACHE") {
+            // Values are not taken ahead, which no one sees.
+            let cached = whole(parser)?;
+            if cached < 1 {
+                return refused_as("22023", format!("CACHE ({cached}) must be greater than zero"));
+            }
         } else if word(parser, "NO") {
-            parser.next_token();
-        } else if !word(parser, "CYCLE") {
+            if word(parser, "MINVALUE") {
+                counting.least = None;
+            } else if word(parser, "MAXVALUE") {
+                counting.most = None;
+            } else if word(parser, "CYCLE") {
+                counting.cycles = false;
+            } else {
+                return Ok(parser.expected("MINVALUE, MAXVALUE or CYCLE", parser.peek_token())?);
+            }
+        } else if word(parser, "CYCLE") {
+            counting.cycles = true;
+        } else if word(parser, "SEQUENCE") || word(parser, "OWNED") || word(parser, "RESTART") {
+            return refused_as(
+                "0A000",
+                "expected START, INCREMENT, MINVALUE, MAXVALUE, CACHE or CYCLE of an identity column",
+            );
+        } else {
             return Ok(());
         }
     }
@@ -82,8 +120,11 @@ pub(super) fn sequence_options(parser: &mut Parser<'_>, counting: &mut Counting)
 
 fn whole(parser: &mut Parser<'_>) -> Result<i64, Refusal> {
     let negative = parser.consume_token(&Token::Minus);
-    let number = i64::try_from(parser.parse_literal_uint()?).unwrap_or(i64::MAX);
-    Ok(if negative { -number } else { number })
+    let number = i128::from(parser.parse_literal_uint()?);
+    match i64::try_from(if negative { -number } else { number }) {
+        Ok(number) => Ok(number),
+        Err(_) => refused_as("22003", format!("value {number} is out of range for type bigint")),
+    }
 }
 
 /// A type.
@@ -101,6 +142,7 @@ pub(super) fn declared_type(
         Some(declared) => declared,
         None => {
             let data_type = parser.parse_data_type()?;
+            check_digits(&data_type, column)?;
             match standard(&data_type) {
                 Some(declared) => declared,
                 None => {
@@ -222,6 +264,20 @@ fn length(length: Option<&CharacterLength>) -> Option<u32> {
     }
 }
 
+/// Fails if a type says of its digits or fields what would not be kept.
+fn check_digits(data_type: &DataType, column: &str) -> Result<(), Refusal> {
+    match data_type {
+        DataType::Timestamp(Some(digits), _) | DataType::Time(Some(digits), _) if *digits > DIGITS_MAX => refused_as(
+            "22023",
+            format!("{data_type} of column {column:?} has more than {DIGITS_MAX} digits of a second"),
+        ),
+        DataType::Interval { fields, precision } if fields.is_some() || precision.is_some() => {
+            refused_as("0A000", format!("{data_type} of column {column:?} is not served, expected INTERVAL"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn standard(data_type: &DataType) -> Option<DeclaredType> {
     Some(match data_type {
         DataType::Varchar(given) | DataType::CharacterVarying(given) | DataType::CharVarying(given) => {
@@ -241,6 +297,9 @@ fn standard(data_type: &DataType) -> Option<DeclaredType> {
             datafusion::sql::sqlparser::ast::ExactNumberInfo::None => DeclaredType::Plain(FieldType::Double),
             _ => DeclaredType::Plain(FieldType::Double),
         },
+        DataType::Timestamp(Some(digits), _) | DataType::Time(Some(digits), _) if *digits < DIGITS_MAX => {
+            DeclaredType::Rounded(sql_type(data_type)?, u8::try_from(*digits).ok()?)
+        }
         DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)) => DeclaredType::Array(Box::new(standard(item)?)),
         other => match sql_type(other)? {
             FieldType::Object => DeclaredType::Object(ObjectPolicy::default(), Vec::new()),

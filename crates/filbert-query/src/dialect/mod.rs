@@ -18,6 +18,7 @@ mod json;
 mod names;
 mod places;
 mod rewrite;
+mod served;
 mod server;
 mod session;
 mod statements;
@@ -29,7 +30,7 @@ mod windows;
 
 pub(crate) use alter::{AlterAction, AlterTable, Comment};
 pub(crate) use copy::{Copy, FileFormat, Place};
-pub(crate) use declared_types::parse_declared_type;
+pub(crate) use declared_types::{Counting, parse_declared_type};
 pub(crate) use grammar::HazelcastDialect;
 pub(crate) use json::call;
 pub(crate) use names::{CATALOGS, DEFAULT_SCHEMAS, catalog_name, in_schema, schema_of};
@@ -37,9 +38,9 @@ pub(crate) use names::{CATALOGS, DEFAULT_SCHEMAS, catalog_name, in_schema, schem
 pub(crate) use places::DefaultPlace;
 pub(crate) use places::Places;
 pub(crate) use rewrite::{like_pattern, narrow_values};
-pub(crate) use session::{Command as SessionCommand, Job};
+pub(crate) use session::{Command as SessionCommand, Job, Modes};
 pub(crate) use table_statements::TableStatement;
-pub(crate) use tables::{ColumnDefinition, Constraint, ConstraintKind, CreateTable};
+pub(crate) use tables::{ColumnDefinition, Constraint, ConstraintKind, CreateTable, Like};
 pub(crate) use tokens::{differ_in_literals_only, located, place_of_relation};
 pub(crate) use types::sql_type;
 
@@ -149,6 +150,16 @@ impl Parsed {
             Parsed::Insert(insert) => insert.returning.as_deref(),
             Parsed::Update(update) => update.returning.as_deref(),
             Parsed::Delete(delete) => delete.returning.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The table or mapping whose rows a statement changes, and the words by which PostgreSQL names such statements.
+    pub(crate) fn changed_table(&self) -> Option<(&str, &'static str)> {
+        match self {
+            Parsed::Insert(insert) => Some((&insert.table, "INSERT")),
+            Parsed::Update(update) => Some((&update.table, "UPDATE")),
+            Parsed::Delete(delete) => Some((&delete.table, "DELETE")),
             _ => None,
         }
     }

@@ -113,7 +113,7 @@ fn table_statement(statement: &mut TableStatement, places: &dyn Places) {
     match statement {
         TableStatement::Create(table) => {
             table.name = settled(&table.name, |_| places.of_new());
-            table.like.iter_mut().for_each(known);
+            table.like.iter_mut().for_each(|like| known(&mut like.table));
             table.source.iter_mut().for_each(|query| relations(query.as_mut(), places));
         }
         TableStatement::Drop { names, .. }

@@ -13,6 +13,7 @@ use filbert_grid::query::{Dialect, SqlError};
 
 use super::json::{call, text};
 use super::names;
+use super::served;
 use super::server;
 use super::types::{planner_type, sql_type};
 use super::windows;
@@ -20,6 +21,7 @@ use crate::error::parsing_error;
 
 /// Rewrites everything within a query or an expression.
 pub(super) fn rewrite<T: Visit + VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
+    served::check(tree)?;
     names::check_tables(tree)?;
     if of != Dialect::Hazelcast {
         server::rewrite(tree, of)?;

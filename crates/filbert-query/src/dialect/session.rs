@@ -15,6 +15,8 @@ pub(crate) enum Command {
         name: String,
         /// Its value.
         value: Option<String>,
+        /// Whether it ends with the transaction: `SET LOCAL`.
+        local: bool,
     },
     /// `SET GLOBAL`, `RESET GLOBAL`: CrateDB's settings of the cluster.
     SetGlobal,
@@ -30,7 +32,13 @@ pub(crate) enum Command {
     Begin {
         /// The words that PostgreSQL reports.
         tag: &'static str,
+        /// How the transaction is to be.
+        modes: Modes,
     },
+    /// `SET TRANSACTION`.
+    SetTransaction(Modes),
+    /// `SET SESSION CHARACTERISTICS AS TRANSACTION`.
+    SetTransactions(Modes),
     /// `COMMIT`, `END`; whether the next transaction begins at once.
     Commit {
         /// `AND CHAIN`.
@@ -42,11 +50,11 @@ pub(crate) enum Command {
         chain: bool,
     },
     /// `SAVEPOINT`.
-    Savepoint,
+    Savepoint(String),
     /// `RELEASE SAVEPOINT`.
-    Release,
+    Release(String),
     /// `ROLLBACK TO SAVEPOINT`.
-    RollbackTo,
+    RollbackTo(String),
     /// `DISCARD ALL`, `DISCARD PLANS`, ..
     Discard {
         /// Whether settings go back to what they are by default.
@@ -56,6 +64,26 @@ pub(crate) enum Command {
     Kill(Job),
     /// What has no meaning here and changes nothing; the words that PostgreSQL reports.
     Accepted(&'static str),
+    /// What is refused when it runs; the words that PostgreSQL reports.
+    Unserved(&'static str),
+    /// `SET ROLE`, `SET SESSION AUTHORIZATION`.
+    SetUser {
+        /// These words.
+        words: &'static str,
+        /// Who the session is to be.
+        name: String,
+    },
+}
+
+/// How a transaction is to be; `None` = as the session's settings say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Modes {
+    /// `READ ONLY` or `READ WRITE`.
+    pub(crate) read_only: Option<bool>,
+    /// `ISOLATION LEVEL`, as settings have it.
+    pub(crate) isolation: Option<&'static str>,
+    /// `[NOT] DEFERRABLE`.
+    pub(crate) deferrable: Option<bool>,
 }
 
 /// Which jobs `KILL` ends.
@@ -82,16 +110,26 @@ pub(super) fn command(parser: &mut Parser<'_>, head: &str) -> Result<Option<Comm
         "START" => |parser| begin(parser, "START TRANSACTION"),
         "COMMIT" | "END" => |parser| Ok(Command::Commit { chain: transaction_end(parser)? }),
         "ROLLBACK" | "ABORT" => rollback,
-        "SAVEPOINT" => |parser| parser.parse_identifier().map(|_| Command::Savepoint),
+        "SAVEPOINT" => |parser| parser.parse_identifier().map(|name| Command::Savepoint(name.value)),
         "RELEASE" => |parser| {
             word(parser, "SAVEPOINT");
-            parser.parse_identifier().map(|_| Command::Release)
+            parser.parse_identifier().map(|name| Command::Release(name.value))
         },
         "DISCARD" => discard,
         "KILL" => kill,
-        "LISTEN" => |parser| parser.parse_identifier().map(|_| Command::Accepted("LISTEN")),
-        "UNLISTEN" => |parser| {
+        "LISTEN" => |parser| {
             skip_rest(parser);
+            Ok(Command::Unserved("LISTEN"))
+        },
+        "NOTIFY" => |parser| {
+            skip_rest(parser);
+            Ok(Command::Unserved("NOTIFY"))
+        },
+        // Nobody can listen, so that nobody is left who does.
+        "UNLISTEN" => |parser| {
+            if !parser.consume_token(&Token::Mul) {
+                parser.parse_identifier()?;
+            }
             Ok(Command::Accepted("UNLISTEN"))
         },
         "CHECKPOINT" => |_| Ok(Command::Accepted("CHECKPOINT")),
@@ -133,39 +171,51 @@ fn set(parser: &mut Parser<'_>) -> Result<Command, ParserError> {
     if is_session && word(parser, "CHARACTERISTICS") {
         expect_word(parser, "AS")?;
         expect_word(parser, "TRANSACTION")?;
-        transaction_modes(parser)?;
-        return Ok(Command::Accepted("SET"));
+        return transaction_modes(parser).map(Command::SetTransactions);
     }
     if is_session && word(parser, "AUTHORIZATION") {
-        parser.next_token();
-        return Ok(Command::Accepted("SET"));
+        return nobody_else(parser, "DEFAULT", "SET SESSION AUTHORIZATION");
     }
-    if !is_session {
-        word(parser, "LOCAL");
+    let local = !is_session && word(parser, "LOCAL");
+    if word(parser, "ROLE") {
+        return nobody_else(parser, "NONE", "SET ROLE");
     }
-    for accepted in ["ROLE", "CONSTRAINTS", "LICENSE"] {
-        if word(parser, accepted) {
-            skip_rest(parser);
-            return Ok(Command::Accepted("SET"));
+    if word(parser, "CONSTRAINTS") {
+        // There are none that could be deferred.
+        expect_word(parser, "ALL")?;
+        if !word(parser, "DEFERRED") {
+            expect_word(parser, "IMMEDIATE")?;
         }
+        return Ok(Command::Accepted("SET CONSTRAINTS"));
+    }
+    if word(parser, "LICENSE") {
+        skip_rest(parser);
+        return Ok(Command::Accepted("SET"));
     }
     if word(parser, "TRANSACTION") {
-        transaction_modes(parser)?;
-        return Ok(Command::Accepted("SET"));
+        return transaction_modes(parser).map(Command::SetTransaction);
     }
     if word(parser, "NAMES") {
-        return Ok(Command::Set { name: "client_encoding".to_owned(), value: value(parser)? });
+        return Ok(Command::Set { name: "client_encoding".to_owned(), value: value(parser)?, local });
     }
     if word(parser, "TIME") {
         expect_word(parser, "ZONE")?;
         let value = if word(parser, "LOCAL") { None } else { value(parser)? };
-        return Ok(Command::Set { name: "timezone".to_owned(), value });
+        return Ok(Command::Set { name: "timezone".to_owned(), value, local });
     }
     let name = setting_name(parser)?;
     if !parser.consume_token(&Token::Eq) && !parser.parse_keyword(Keyword::TO) {
         return parser.expected("= or TO", parser.peek_token());
     }
-    Ok(Command::Set { name, value: value(parser)? })
+    Ok(Command::Set { name, value: value(parser)?, local })
+}
+
+/// A session stays its user's: only that user can be set, or what stands for it.
+fn nobody_else(parser: &mut Parser<'_>, own: &str, words: &'static str) -> Result<Command, ParserError> {
+    if word(parser, own) {
+        return Ok(Command::Accepted("SET"));
+    }
+    Ok(Command::SetUser { words, name: one_value(parser)? })
 }
 
 /// Values between commas as one text; `None` = `DEFAULT`.
@@ -219,9 +269,9 @@ fn reset(parser: &mut Parser<'_>) -> Result<Command, ParserError> {
     }
     if word(parser, "TIME") {
         expect_word(parser, "ZONE")?;
-        return Ok(Command::Set { name: "timezone".to_owned(), value: None });
+        return Ok(Command::Set { name: "timezone".to_owned(), value: None, local: false });
     }
-    Ok(Command::Set { name: setting_name(parser)?, value: None })
+    Ok(Command::Set { name: setting_name(parser)?, value: None, local: false })
 }
 
 fn show(parser: &mut Parser<'_>) -> Result<Command, ParserError> {
@@ -325,34 +375,45 @@ fn begin(parser: &mut Parser<'_>, tag: &'static str) -> Result<Command, ParserEr
     if !word(parser, "TRANSACTION") {
         word(parser, "WORK");
     }
-    transaction_modes(parser)?;
-    Ok(Command::Begin { tag })
+    let modes = transaction_modes(parser)?;
+    Ok(Command::Begin { tag, modes })
 }
 
-/// `ISOLATION LEVEL ..`, `READ ONLY`, `DEFERRABLE`: each statement stands for itself, whatever they say.
-fn transaction_modes(parser: &mut Parser<'_>) -> Result<(), ParserError> {
+/// `ISOLATION LEVEL ..`, `READ ONLY`, `DEFERRABLE`.
+fn transaction_modes(parser: &mut Parser<'_>) -> Result<Modes, ParserError> {
+    let mut modes = Modes::default();
     loop {
         if word(parser, "ISOLATION") {
             expect_word(parser, "LEVEL")?;
-            if word(parser, "READ") {
-                if !word(parser, "COMMITTED") {
-                    expect_word(parser, "UNCOMMITTED")?;
-                }
-            } else if word(parser, "REPEATABLE") {
-                expect_word(parser, "READ")?;
-            } else {
-                expect_word(parser, "SERIALIZABLE")?;
-            }
+            modes.isolation = Some(isolation_level(parser)?);
         } else if word(parser, "READ") {
-            if !word(parser, "ONLY") {
+            let read_only = word(parser, "ONLY");
+            if !read_only {
                 expect_word(parser, "WRITE")?;
             }
+            modes.read_only = Some(read_only);
         } else if word(parser, "NOT") {
             expect_word(parser, "DEFERRABLE")?;
-        } else if !word(parser, "DEFERRABLE") && !parser.consume_token(&Token::Comma) {
-            return Ok(());
+            modes.deferrable = Some(false);
+        } else if word(parser, "DEFERRABLE") {
+            modes.deferrable = Some(true);
+        } else if !parser.consume_token(&Token::Comma) {
+            return Ok(modes);
         }
     }
+}
+
+fn isolation_level(parser: &mut Parser<'_>) -> Result<&'static str, ParserError> {
+    if word(parser, "READ") {
+        if word(parser, "COMMITTED") {
+            return Ok("read committed");
+        }
+        return expect_word(parser, "UNCOMMITTED").map(|()| "read uncommitted");
+    }
+    if word(parser, "REPEATABLE") {
+        return expect_word(parser, "READ").map(|()| "repeatable read");
+    }
+    expect_word(parser, "SERIALIZABLE").map(|()| "serializable")
 }
 
 /// `[WORK | TRANSACTION] [AND [NO] CHAIN]`
@@ -374,7 +435,7 @@ fn rollback(parser: &mut Parser<'_>) -> Result<Command, ParserError> {
         return Ok(Command::Rollback { chain });
     }
     word(parser, "SAVEPOINT");
-    parser.parse_identifier().map(|_| Command::RollbackTo)
+    parser.parse_identifier().map(|name| Command::RollbackTo(name.value))
 }
 
 fn discard(parser: &mut Parser<'_>) -> Result<Command, ParserError> {
@@ -414,11 +475,17 @@ mod tests {
 
     #[test]
     fn settings_are_set_and_shown() {
-        let set = |name: &str, value: Option<&str>| Command::Set { name: name.into(), value: value.map(str::to_owned) };
+        let set = |name: &str, value: Option<&str>| Command::Set {
+            name: name.into(),
+            value: value.map(str::to_owned),
+            local: false,
+        };
+        let local = Command::Set { name: "x.y".into(), value: Some("-1".into()), local: true };
+        let read_only = Modes { read_only: Some(true), ..Modes::default() };
         for (text, expected) in [
             ("SET DateStyle = 'ISO'", set("datestyle", Some("ISO"))),
             ("set session search_path to a, \"B\" , 'c'", set("search_path", Some("a, B, c"))),
-            ("SET LOCAL x.y = -1", set("x.y", Some("-1"))),
+            ("SET LOCAL x.y = -1", local),
             ("SET extra_float_digits = DEFAULT", set("extra_float_digits", None)),
             ("SET TIME ZONE 'UTC'", set("timezone", Some("UTC"))),
             ("SET TIME ZONE LOCAL", set("timezone", None)),
@@ -427,7 +494,8 @@ mod tests {
             ("RESET ALL", Command::ResetAll),
             ("SHOW standard_conforming_strings", Command::Show("standard_conforming_strings".into())),
             ("show transaction isolation level", Command::Show("transaction_isolation".into())),
-            ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", Command::Accepted("SET")),
+            ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", Command::SetTransactions(read_only)),
+            ("SET TRANSACTION READ ONLY", Command::SetTransaction(read_only)),
         ] {
             assert_eq!(command(text), expected, "{text}");
         }
@@ -435,15 +503,18 @@ mod tests {
 
     #[test]
     fn transactions_begin_and_end() {
+        let (isolation, deferrable) = (Some("serializable"), Some(false));
+        let modes = Modes { read_only: Some(true), isolation, deferrable };
+        let read_write = Modes { read_only: Some(false), ..Modes::default() };
         for (text, expected) in [
-            ("BEGIN", Command::Begin { tag: "BEGIN" }),
-            ("begin isolation level serializable, read only", Command::Begin { tag: "BEGIN" }),
-            ("START TRANSACTION READ WRITE", Command::Begin { tag: "START TRANSACTION" }),
+            ("BEGIN", Command::Begin { tag: "BEGIN", modes: Modes::default() }),
+            ("begin isolation level serializable, read only not deferrable", Command::Begin { tag: "BEGIN", modes }),
+            ("START TRANSACTION READ WRITE", Command::Begin { tag: "START TRANSACTION", modes: read_write }),
             ("COMMIT WORK AND CHAIN", Command::Commit { chain: true }),
             ("END;", Command::Commit { chain: false }),
-            ("ROLLBACK TO SAVEPOINT a", Command::RollbackTo),
+            ("ROLLBACK TO SAVEPOINT a", Command::RollbackTo("a".into())),
             ("ABORT TRANSACTION", Command::Rollback { chain: false }),
-            ("RELEASE a", Command::Release),
+            ("RELEASE a", Command::Release("a".into())),
             ("KILL 'x'", Command::Kill(Job::Id("x".into()))),
             ("KILL ALL", Command::Kill(Job::All)),
         ] {

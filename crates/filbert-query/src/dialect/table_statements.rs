@@ -20,6 +20,8 @@ pub(crate) enum TableStatement {
         names: Vec<String>,
         /// Whether the absence of one is no error.
         if_exists: bool,
+        /// Whether views of them go with them.
+        cascade: bool,
     },
     /// `TRUNCATE`.
     Truncate {
@@ -78,10 +80,11 @@ impl TableStatement {
 pub(super) fn drop_table(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
     let if_exists = if_exists(parser);
     let names = names(parser)?;
-    if !word(parser, "CASCADE") {
+    let cascade = word(parser, "CASCADE");
+    if !cascade {
         word(parser, "RESTRICT");
     }
-    Ok(Parsed::Table(TableStatement::Drop { names, if_exists }))
+    Ok(Parsed::Table(TableStatement::Drop { names, if_exists, cascade }))
 }
 
 fn names(parser: &mut Parser<'_>) -> Result<Vec<String>, Refusal> {

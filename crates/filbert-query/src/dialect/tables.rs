@@ -29,7 +29,7 @@ pub(crate) struct CreateTable {
     /// Constraints that stand apart.
     pub(crate) constraints: Vec<Constraint>,
     /// Tables whose columns come before its own: `LIKE`.
-    pub(crate) like: Vec<String>,
+    pub(crate) like: Vec<Like>,
     /// `CLUSTERED BY`.
     pub(crate) clustered_by: Option<String>,
     /// `CLUSTERED INTO .. SHARDS`.
@@ -42,6 +42,25 @@ pub(crate) struct CreateTable {
     pub(crate) source: Option<Box<Query>>,
     /// Whether the rows of `AS` are left out.
     pub(crate) without_data: bool,
+}
+
+/// `LIKE table INCLUDING ..`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Like {
+    /// The table.
+    pub(crate) table: String,
+    /// `INCLUDING COMMENTS`.
+    pub(crate) comments: bool,
+    /// `INCLUDING CONSTRAINTS`: checks.
+    pub(crate) constraints: bool,
+    /// `INCLUDING DEFAULTS`.
+    pub(crate) defaults: bool,
+    /// `INCLUDING GENERATED`.
+    pub(crate) generated: bool,
+    /// `INCLUDING IDENTITY`.
+    pub(crate) identity: bool,
+    /// `INCLUDING INDEXES`: the primary key, and indexes.
+    pub(crate) indexes: bool,
 }
 
 /// A column of `CREATE TABLE`.
@@ -154,10 +173,7 @@ fn element(
         return Ok(());
     }
     if parser.parse_keyword(Keyword::LIKE) {
-        table.like.push(parse_name(parser)?);
-        while parser.parse_keyword(Keyword::INCLUDING) || parser.parse_keyword(Keyword::EXCLUDING) {
-            parser.parse_identifier()?;
-        }
+        table.like.push(like(parser)?);
         return Ok(());
     }
     if dialect == Dialect::Crate && parser.peek_keyword(Keyword::INDEX) && is_index(parser) {
@@ -170,6 +186,35 @@ fn element(
     names.push(column.name.clone());
     table.columns.push(column);
     Ok(())
+}
+
+/// From behind `LIKE` on: a table, and what of it is taken over beyond names, types and `NOT NULL`.
+fn like(parser: &mut Parser<'_>) -> Result<Like, Refusal> {
+    let mut like = Like { table: parse_name(parser)?, ..Like::default() };
+    loop {
+        let includes = parser.parse_keyword(Keyword::INCLUDING);
+        if !includes && !parser.parse_keyword(Keyword::EXCLUDING) {
+            return Ok(like);
+        }
+        let what = parser.parse_identifier()?.value.to_ascii_lowercase();
+        let all = what == "all";
+        let mut known = all || ["compression", "statistics", "storage"].contains(&what.as_str());
+        for (name, flag) in [
+            ("comments", &mut like.comments),
+            ("constraints", &mut like.constraints),
+            ("defaults", &mut like.defaults),
+            ("generated", &mut like.generated),
+            ("identity", &mut like.identity),
+            ("indexes", &mut like.indexes),
+        ] {
+            if all || what == name {
+                (*flag, known) = (includes, true);
+            }
+        }
+        if !known {
+            return Ok(parser.expected("what to take over, such as DEFAULTS or ALL", parser.peek_token())?);
+        }
+    }
 }
 
 /// `INDEX name USING`, not a column that is called index.
@@ -202,7 +247,7 @@ fn column_option(parser: &mut Parser<'_>, dialect: Dialect, column: &mut ColumnD
         column.generated = Some(expression(parser, dialect)?);
         parser.expect_token(&Token::RParen)?;
     } else if parser.parse_keyword(Keyword::COLLATE) {
-        parser.parse_object_name(false)?;
+        check_collation(parser)?;
     } else if parser.parse_keyword(Keyword::INDEX) {
         // CrateDB's hints for its own indexes: all columns are kept as columns here.
         if !word(parser, "OFF") {
@@ -224,6 +269,16 @@ fn column_option(parser: &mut Parser<'_>, dialect: Dialect, column: &mut ColumnD
         return Ok(false);
     }
     Ok(true)
+}
+
+/// From behind `COLLATE` on: texts are ordered by their code points, as these collations have it.
+pub(super) fn check_collation(parser: &mut Parser<'_>) -> Result<(), Refusal> {
+    let name = parser.parse_object_name(false)?;
+    let last = name.0.last().and_then(|part| part.as_ident()).map_or("", |name| name.value.as_str());
+    if ["c", "posix", "default", "ucs_basic", "c.utf8", "c.utf-8"].contains(&last.to_ascii_lowercase().as_str()) {
+        return Ok(());
+    }
+    refused_as("0A000", format!("texts are ordered by their code points: COLLATE {name} is not served, expected \"C\""))
 }
 
 /// From behind `GENERATED` on.

@@ -252,7 +252,7 @@ fn errors_tell_line_column_and_what_was_expected() {
     error("SELECT 'abc", "at line 1, column");
     error("SHOW NOTHING", "expected MAPPINGS, VIEWS");
     error("INSERT INTO other.schema.m VALUES (1)", "the database \"other\" of other.schema.m is not there");
-    error("DELETE FROM m LIMIT 1", "DELETE is served as");
+    error("DELETE FROM m LIMIT 1", "DELETE .. LIMIT is not served");
     error("SELECT sum(a) OVER w FROM m", "window \"w\" does not exist");
     error("ALTER JOB j SUSPEND", "the statement ALTER JOB is not served");
 }

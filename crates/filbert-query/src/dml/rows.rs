@@ -221,7 +221,7 @@ impl RowMaker {
         let Some(rule) = self.rules.get(column) else { return Ok(Value::Null) };
         let value = match &rule.default {
             DefaultValue::Constant(value) => return Ok(value.clone()),
-            DefaultValue::Next(sequence) => Value::Int64(sequence.next()),
+            DefaultValue::Next(sequence) => Value::Int64(sequence.next()?),
             DefaultValue::RowId => return Ok(Value::Int64(self.row_ids.next())),
             DefaultValue::Now => Value::TimestampTz(now().fixed_offset()),
             DefaultValue::Today => Value::Date(now().date_naive()),

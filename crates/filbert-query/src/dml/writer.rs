@@ -78,14 +78,6 @@ impl EntryWriter {
         Ok(writer)
     }
 
-    /// The id of the Compact schema that values are written by, if they are Compact.
-    pub(crate) fn value_schema(&self) -> Option<i64> {
-        match &self.value {
-            Part::Compact { writer, .. } => Some(writer.schema().fingerprint().0),
-            _ => None,
-        }
-    }
-
     /// Takes each value of a row as its column's type.
     pub(crate) fn convert<'v>(&self, column: usize, value: Value<'v>) -> Result<Value<'v>, SqlError> {
         let Some((name, field_type)) = self.types.get(column) else { return Ok(value) };

@@ -9,8 +9,10 @@ use arrow_schema::SchemaRef;
 use datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
+use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{PartitionId, threads};
 
+use crate::error::carried;
 use crate::scan::access::Access;
 use crate::scan::chunks::ColumnScan;
 use crate::scan::rows::{RowBuffer, RowPlan, RowReader};
@@ -111,6 +113,10 @@ impl Scanner {
             Some(_) => self.next_of_columns()?,
             None => self.next_of_rows()?,
         };
+        if self.spec.table.map().is_destroyed() {
+            // What was read may be a part of what was there.
+            return Err(carried(gone(self.spec.table.name())));
+        }
         let Some(batch) = batch else { return Ok(None) };
         self.counts.rows_read += batch.num_rows();
         self.checked(batch).map(Some)
@@ -246,6 +252,12 @@ impl Scanner {
         let asked: Vec<usize> = (0..self.spec.width).collect();
         Ok(batch.project(&asked)?)
     }
+}
+
+/// The error of a read whose map went meanwhile.
+fn gone(table: &str) -> SqlError {
+    let text = format!("{table:?} was dropped or altered while the statement read it: the statement can be run again");
+    SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001")
 }
 
 /// Whether every row passes, which saves copying them.

@@ -2,7 +2,9 @@
 
 mod run;
 mod settings;
+mod transaction;
 
 pub(crate) use run::{run, tag, value_columns};
 pub(crate) use settings::{CRATE_VERSION, SETTINGS, database, statement_timeout_ms, value_of, version};
 pub(crate) use settings::{check, search_path, unknown};
+pub(crate) use transaction::check_may_change;

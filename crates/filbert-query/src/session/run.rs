@@ -8,6 +8,7 @@ use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnMeta, Dialect, Session, SqlError, SqlErrorCode, StatementResult, TransactionState};
 
 use super::settings::{self, SETTINGS};
+use super::transaction;
 use crate::cursor::ReadyRows;
 use crate::dialect::{Job, SessionCommand};
 
@@ -18,11 +19,14 @@ pub(crate) fn tag(command: &SessionCommand) -> &'static str {
         SessionCommand::Set { value: None, .. } | SessionCommand::ResetAll => "RESET",
         SessionCommand::Show(_) | SessionCommand::ShowAll => "SHOW",
         SessionCommand::Ask(_) => "SHOW",
-        SessionCommand::Begin { tag } | SessionCommand::Accepted(tag) => tag,
+        SessionCommand::SetTransaction(_) | SessionCommand::SetTransactions(_) | SessionCommand::SetUser { .. } => {
+            "SET"
+        }
+        SessionCommand::Begin { tag, .. } | SessionCommand::Accepted(tag) | SessionCommand::Unserved(tag) => tag,
         SessionCommand::Commit { .. } => "COMMIT",
-        SessionCommand::Rollback { .. } | SessionCommand::RollbackTo => "ROLLBACK",
-        SessionCommand::Savepoint => "SAVEPOINT",
-        SessionCommand::Release => "RELEASE",
+        SessionCommand::Rollback { .. } | SessionCommand::RollbackTo(_) => "ROLLBACK",
+        SessionCommand::Savepoint(_) => "SAVEPOINT",
+        SessionCommand::Release(_) => "RELEASE",
         SessionCommand::Discard { all: true } => "DISCARD ALL",
         SessionCommand::Discard { all: false } => "DISCARD",
         SessionCommand::Kill(_) => "KILL",
@@ -69,14 +73,23 @@ pub(crate) fn run(
         let text = "there is no session whose settings or transaction this could be about";
         return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("25000"));
     };
-    let in_transaction = session.transaction() != TransactionState::Idle;
     match command {
-        SessionCommand::Set { name, value } => {
-            let value = value.as_deref().map(|value| settings::check(name, value, dialect)).transpose()?;
-            session.set(name, value);
+        SessionCommand::Set { name, value, local } => set(session, dialect, name, value.as_deref(), *local)?,
+        SessionCommand::Discard { all: true } if session.transaction() != TransactionState::Idle => {
+            let text = "DISCARD ALL cannot run inside a transaction block";
+            return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("25001"));
         }
         SessionCommand::ResetAll | SessionCommand::Discard { all: true } => session.reset(),
         SessionCommand::SetGlobal | SessionCommand::Accepted(_) | SessionCommand::Discard { all: false } => {}
+        SessionCommand::Unserved(words) => {
+            let text = format!("{words} is not served: sessions send each other no notifications");
+            return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("0A000"));
+        }
+        SessionCommand::SetUser { words, name } if name != session.user() => {
+            let text = format!("{words} is not served: a session stays its user's");
+            return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("0A000"));
+        }
+        SessionCommand::SetUser { .. } => {}
         SessionCommand::Show(name) => {
             let value = settings::value_of(Some(session), dialect, name).ok_or_else(|| settings::unknown(name))?;
             return shown(command, vec![vec![value]]);
@@ -84,27 +97,14 @@ pub(crate) fn run(
         SessionCommand::ShowAll => return shown_all(command, session, dialect),
         // Planned as the query that it is.
         SessionCommand::Ask(_) => {}
-        SessionCommand::Begin { .. } => {
-            // A second BEGIN begins nothing.
-            if !in_transaction {
-                session.set_transaction_began_us(chrono::Utc::now().timestamp_micros());
-            }
-            session.set_transaction(TransactionState::Open);
-        }
-        SessionCommand::Commit { chain } | SessionCommand::Rollback { chain } => {
-            let next = if *chain && in_transaction { TransactionState::Open } else { TransactionState::Idle };
-            session.set_transaction_began_us(chrono::Utc::now().timestamp_micros());
-            session.set_transaction(next);
-        }
-        SessionCommand::Savepoint | SessionCommand::Release | SessionCommand::RollbackTo => {
-            if !in_transaction {
-                let text = format!("{} can only be used in transaction blocks", tag(command));
-                return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("25P01"));
-            }
-            if *command == SessionCommand::RollbackTo {
-                session.set_transaction(TransactionState::Open);
-            }
-        }
+        SessionCommand::Begin { .. }
+        | SessionCommand::SetTransaction(_)
+        | SessionCommand::SetTransactions(_)
+        | SessionCommand::Commit { .. }
+        | SessionCommand::Rollback { .. }
+        | SessionCommand::Savepoint(_)
+        | SessionCommand::Release(_)
+        | SessionCommand::RollbackTo(_) => transaction::run(command, session)?,
         SessionCommand::Kill(job) => {
             let id = match job {
                 Job::All => None,
@@ -115,6 +115,24 @@ pub(crate) fn run(
         }
     }
     Ok(StatementResult::Count(0))
+}
+
+fn set(session: &Session, dialect: Dialect, name: &str, value: Option<&str>, local: bool) -> Result<(), SqlError> {
+    let value = value.map(|value| settings::check(name, value, dialect)).transpose()?;
+    let in_transaction = session.transaction() != TransactionState::Idle;
+    if settings::is_of_transaction(name) {
+        if in_transaction {
+            let value = value.unwrap_or_else(|| settings::default_of_transaction(session, dialect, name));
+            transaction::set(session, name, &value)?;
+        }
+        return Ok(());
+    }
+    match local {
+        true if in_transaction => session.set_local(name, value),
+        true => transaction::warn_outside(session, "SET LOCAL"),
+        false => session.set(name, value),
+    }
+    Ok(())
 }
 
 fn shown_all(command: &SessionCommand, session: &Session, dialect: Dialect) -> Result<StatementResult, SqlError> {

@@ -71,7 +71,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("default_tablespace", "", Kind::Text, CONNECTION, "Accepted."),
     setting("default_transaction_deferrable", "off", Kind::Bool, CONNECTION, "Accepted."),
     setting("default_transaction_isolation", "read committed", ISOLATION, CONNECTION, "Accepted."),
-    setting("default_transaction_read_only", "off", Kind::Bool, CONNECTION, "Accepted."),
+    setting("default_transaction_read_only", "off", Kind::Bool, CONNECTION, "Whether transactions change nothing."),
     setting("enable_hashjoin", "on", Kind::Bool, QUERY, "Accepted."),
     setting("enable_seqscan", "on", Kind::Bool, QUERY, "Accepted."),
     setting("error_on_unknown_object_key", "on", Kind::Bool, CONNECTION, "Accepted."),
@@ -109,7 +109,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("synchronous_commit", "on", Kind::Text, CONNECTION, "Accepted."),
     setting("timezone", "UTC", Kind::Text, CONNECTION, "The time zone of timestamps with one."),
     setting("transaction_isolation", "read committed", ISOLATION, CONNECTION, "Accepted."),
-    setting("transaction_read_only", "off", Kind::Bool, CONNECTION, "Accepted."),
+    setting("transaction_read_only", "off", Kind::Bool, CONNECTION, "Whether this transaction changes nothing."),
     setting("transaction_timeout", "0", Kind::Time, CONNECTION, "Accepted."),
     setting("wal_level", "logical", Kind::Fixed, PRESET, "Told for clients that ask."),
     setting("work_mem", "4MB", Kind::Text, QUERY, "Accepted."),
@@ -148,12 +148,28 @@ impl Setting {
     }
 }
 
+/// Whether a setting is the open transaction's own.
+pub(super) fn is_of_transaction(name: &str) -> bool {
+    matches!(name, "transaction_read_only" | "transaction_isolation")
+}
+
+/// What a setting of the transaction is where it says nothing.
+pub(super) fn default_of_transaction(session: &Session, dialect: Dialect, name: &str) -> String {
+    value_of(Some(session), dialect, &format!("default_{name}")).unwrap_or_default()
+}
+
 fn find(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name.eq_ignore_ascii_case(name))
 }
 
 /// A setting's value for a session; `None` = there is no such setting.
 pub(crate) fn value_of(session: Option<&Session>, dialect: Dialect, name: &str) -> Option<String> {
+    if let Some(session) = session.filter(|_| is_of_transaction(name)) {
+        return match name {
+            "transaction_read_only" => Some(if session.is_read_only() { "on" } else { "off" }.to_owned()),
+            _ => session.setting(name).or_else(|| Some(default_of_transaction(session, dialect, name))),
+        };
+    }
     let set = session.and_then(|session| session.setting(name));
     match find(name) {
         Some(setting) if setting.is_fixed() => Some(setting.default_value(session, dialect)),
@@ -182,6 +198,10 @@ pub(crate) fn check(name: &str, value: &str, dialect: Dialect) -> Result<String,
         Kind::Fixed => {
             let text = format!("parameter {:?} cannot be changed", setting.name);
             Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("55P02"))
+        }
+        Kind::Bool if setting.name == "standard_conforming_strings" && truth(value) == Some(false) => {
+            let text = "backslashes in texts are plain: standard_conforming_strings is always on";
+            Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("0A000"))
         }
         Kind::Bool => truth(value)
             .map(|truth| if truth { "on" } else { "off" }.to_owned())
@@ -287,7 +307,9 @@ mod tests {
     fn values_are_checked() {
         let of = |name, value| check(name, value, Dialect::Postgres).map_err(|error| error.sqlstate());
         for (name, value, expected) in [
-            ("DateStyle", "ISO", Ok("ISO")),
+            ("DateStyle", "ISO", Ok("ISO, MDY")),
+            ("DateStyle", "iso, dmy", Err("0A000")),
+            ("DateStyle", "German", Err("0A000")),
             ("extra_float_digits", "3", Ok("3")),
             ("extra_float_digits", "30", Err("22023")),
             ("statement_timeout", "5s", Ok("5s")),

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use filbert_hazelcast::Authentication;
+use filbert_hazelcast::{Authentication, MemberAddress};
 use filbert_http::{HttpConfig, HttpUser};
 use filbert_postgres::{PostgresConfig, PostgresSecret, PostgresUser};
 
@@ -130,7 +130,7 @@ pub(crate) const MEMBER: &[Setting<Draft>] = &[
     Setting {
         name: "network.public-address",
         kind: Kind::Text {
-            what: "an address such as 192.0.2.7:5701, the port optional",
+            what: "a host name or an address such as grid.example.com:5701 or 192.0.2.7, the port optional",
             get: |draft| draft.config.door.public_address.as_ref().map_or_else(|| "none".to_owned(), |a| a.to_string()),
             set: set_public_address,
         },
@@ -187,12 +187,8 @@ pub(crate) const MEMBER: &[Setting<Draft>] = &[
 ];
 
 fn set_public_address(draft: &mut Draft, text: &str) -> bool {
-    let address = text.parse().ok().or_else(|| {
-        let ip: IpAddr = text.parse().ok()?;
-        Some((ip, draft.config.door.listen.port()).into())
-    });
-    draft.config.door.public_address = address;
-    address.is_some()
+    draft.config.door.public_address = MemberAddress::parse(text, draft.config.door.listen.port());
+    draft.config.door.public_address.is_some()
 }
 
 fn read_interfaces(draft: &mut Draft, walk: &mut Walk<'_>, path: &Path, node: &Node) -> Result<(), Problem> {

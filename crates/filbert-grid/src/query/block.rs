@@ -1,0 +1,61 @@
+//! What a session keeps between `BEGIN` and the end of its transaction, and the notices that go to its client.
+//!
+//! Statements take effect one by one: what a transaction keeps is what can be given back (settings), what is forbidden (changes, if it is
+//! read only) and what has to be told (that changes stay).
+
+use std::collections::BTreeMap;
+
+/// Settings by name in lower case.
+pub(super) type Settings = BTreeMap<String, String>;
+
+/// How much a notice asks for attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Something was left undone, as the statement allows.
+    Notice,
+    /// Something is not as the client may believe.
+    Warning,
+}
+
+impl Severity {
+    /// Its name in PostgreSQL's protocol.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Notice => "NOTICE",
+            Severity::Warning => "WARNING",
+        }
+    }
+}
+
+/// What a session tells its client beside a statement's result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// How much it asks for attention.
+    pub severity: Severity,
+    /// SQLSTATE.
+    pub sqlstate: &'static str,
+    /// The text.
+    pub message: String,
+}
+
+/// The state of an open transaction.
+#[derive(Debug, Default)]
+pub(super) struct Block {
+    /// The settings when it began.
+    pub(super) before: Settings,
+    /// What settings were before `SET LOCAL`.
+    pub(super) local: BTreeMap<String, Option<String>>,
+    /// The session's count of changes when it began.
+    pub(super) changes: u64,
+    /// Whether a statement has run in it that is not about the session.
+    pub(super) has_run: bool,
+    pub(super) savepoints: Vec<Savepoint>,
+}
+
+/// A savepoint.
+#[derive(Debug)]
+pub(super) struct Savepoint {
+    pub(super) name: String,
+    pub(super) settings: Settings,
+    pub(super) changes: u64,
+}

@@ -1,0 +1,264 @@
+//! Names that are in use: statements that write the rows of a table share its name, a statement that changes what the name
+//! stands for has it alone.
+//!
+//! ```text
+//!  INSERT, UPDATE, DELETE, COPY, CREATE INDEX   share(t): together with others that write, not while t is altered or dropped
+//!  CREATE, ALTER, DROP, TRUNCATE, COMMENT       alone(t): the row writers before it are done, those behind it wait
+//! ```
+//!
+//! Whoever has a name resolves it then, not before: what was found stays what it is for as long as the name is held. Readers hold
+//! nothing. There is a fixed number of gates, and a name's hash tells its own, so that names from outside take no memory; two tables of
+//! one gate wait for each other now and then.
+
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::time::{Duration, Instant};
+
+use filbert_grid::query::{SqlError, SqlErrorCode};
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::Notify;
+
+/// Gates, as many as make it rare that two tables that are altered and written at once have the same.
+const GATES: usize = 256;
+/// How long a statement waits for a name that others have.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// The gates of all names.
+pub(crate) struct Gates(Box<[Gate]>);
+
+#[derive(Default)]
+struct Gate {
+    state: Mutex<State>,
+    /// For who waits in a thread of its own.
+    freed: Condvar,
+    /// For who waits in a task.
+    notify: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    shared: usize,
+    alone: bool,
+    /// How many wait to have it alone: who comes to share it lets them go first.
+    wanted: usize,
+}
+
+/// A name that is shared with other writers of rows.
+pub(crate) struct Shared<'g>(&'g Gate);
+
+/// Names that nobody else has.
+pub(crate) struct Alone<'g>(Vec<&'g Gate>);
+
+/// A place among those who wait to have a name alone.
+struct Wanted<'g>(&'g Gate);
+
+impl Default for Gates {
+    fn default() -> Self {
+        Gates((0..GATES).map(|_| Gate::default()).collect())
+    }
+}
+
+impl Gates {
+    fn number_of(&self, name: &str) -> usize {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name);
+        usize::try_from(hash % GATES as u64).unwrap_or_default()
+    }
+
+    fn of(&self, name: &str) -> Result<&Gate, SqlError> {
+        self.0.get(self.number_of(name)).ok_or_else(|| busy(name))
+    }
+
+    /// Shares a name, if that needs no waiting.
+    #[inline]
+    pub(crate) fn try_share(&self, name: &str) -> Option<Shared<'_>> {
+        self.of(name).ok()?.try_share()
+    }
+
+    /// Shares a name.
+    ///
+    /// # Errors
+    /// Others have it alone for too long.
+    pub(crate) async fn share(&self, name: &str) -> Result<Shared<'_>, SqlError> {
+        let gate = self.of(name)?;
+        gate.wait(Gate::try_share).await.ok_or_else(|| busy(name))
+    }
+
+    /// Shares a name; waits in this thread.
+    ///
+    /// # Errors
+    /// As [`Gates::share`].
+    pub(crate) fn share_blocking(&self, name: &str) -> Result<Shared<'_>, SqlError> {
+        let gate = self.of(name)?;
+        let deadline = Instant::now() + WAIT_MAX;
+        let mut state = gate.state.lock();
+        while state.alone || state.wanted > 0 {
+            if gate.freed.wait_until(&mut state, deadline).timed_out() {
+                return Err(busy(name));
+            }
+        }
+        state.shared += 1;
+        Ok(Shared(gate))
+    }
+
+    /// Has names alone, of one statement that changes what they stand for.
+    ///
+    /// # Errors
+    /// Others have one of them for too long.
+    pub(crate) async fn alone(&self, names: &[&str]) -> Result<Alone<'_>, SqlError> {
+        // In one order for all, so that no two wait for each other.
+        let mut numbers: Vec<(usize, &str)> = names.iter().map(|name| (self.number_of(name), *name)).collect();
+        numbers.sort_unstable();
+        numbers.dedup_by_key(|(number, _)| *number);
+        let mut alone = Alone(Vec::with_capacity(numbers.len()));
+        for (_, name) in numbers {
+            let gate = self.of(name)?;
+            let wanted = Wanted::new(gate);
+            gate.wait(Gate::try_alone).await.ok_or_else(|| busy(name))?;
+            alone.0.push(gate);
+            drop(wanted);
+        }
+        Ok(alone)
+    }
+}
+
+impl Gate {
+    #[inline]
+    fn try_share(&self) -> Option<Shared<'_>> {
+        let mut state = self.state.lock();
+        if state.alone || state.wanted > 0 {
+            return None;
+        }
+        state.shared += 1;
+        Some(Shared(self))
+    }
+
+    fn try_alone(&self) -> Option<()> {
+        let mut state = self.state.lock();
+        if state.alone || state.shared > 0 {
+            return None;
+        }
+        state.alone = true;
+        Some(())
+    }
+
+    /// Tries until it succeeds; `None` = not in time.
+    async fn wait<'g, T>(&'g self, attempt: impl Fn(&'g Gate) -> Option<T>) -> Option<T> {
+        let deadline = tokio::time::Instant::now() + WAIT_MAX;
+        loop {
+            let notified = self.notify.notified();
+            tokio::pin!(notified);
+            // What is freed from here on is heard of.
+            notified.as_mut().enable();
+            if let Some(had) = attempt(self) {
+                return Some(had);
+            }
+            tokio::time::timeout_at(deadline, notified).await.ok()?;
+        }
+    }
+
+    /// Changes the state; whoever waits looks again if the change says so.
+    #[inline]
+    fn free(&self, change: impl FnOnce(&mut State) -> bool) {
+        let somebody_may_go_on = change(&mut self.state.lock());
+        if somebody_may_go_on {
+            self.freed.notify_all();
+            self.notify.notify_waiters();
+        }
+    }
+}
+
+impl<'g> Wanted<'g> {
+    fn new(gate: &'g Gate) -> Self {
+        gate.state.lock().wanted += 1;
+        Wanted(gate)
+    }
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        self.0.free(|state| {
+            state.wanted -= 1;
+            true
+        });
+    }
+}
+
+impl Drop for Shared<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.free(|state| {
+            state.shared -= 1;
+            state.shared == 0 && state.wanted > 0
+        });
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        for gate in &self.0 {
+            gate.free(|state| {
+                state.alone = false;
+                true
+            });
+        }
+    }
+}
+
+fn busy(name: &str) -> SqlError {
+    let text = format!(
+        "could not obtain lock on relation {name:?} within {} s: a statement that changes it, or writes its rows, still runs",
+        WAIT_MAX.as_secs()
+    );
+    SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("55P03")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn writers_share_a_name_and_a_change_of_it_has_it_alone() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
+        let (gates, inside) = (Arc::new(Gates::default()), Arc::new(AtomicI64::new(0)));
+        let tasks: Vec<_> = (0..40)
+            .map(|task| {
+                let (gates, inside) = (gates.clone(), inside.clone());
+                runtime.spawn(async move {
+                    for round in 0..200 {
+                        if (task + round) % 7 == 0 {
+                            let names = if task % 2 == 0 { ["a", "b"] } else { ["b", "a"] };
+                            let _alone = gates.alone(&names).await.unwrap();
+                            assert_eq!(inside.swap(-1, Ordering::SeqCst), 0);
+                            tokio::task::yield_now().await;
+                            assert_eq!(inside.swap(0, Ordering::SeqCst), -1);
+                        } else {
+                            let _shared = gates.share("a").await.unwrap();
+                            assert!(inside.fetch_add(1, Ordering::SeqCst) >= 0);
+                            tokio::task::yield_now().await;
+                            inside.fetch_sub(1, Ordering::SeqCst);
+                        }
+                    }
+                })
+            })
+            .collect();
+        runtime.block_on(async {
+            for task in tasks {
+                task.await.unwrap();
+            }
+            let waiting = gates.clone();
+            let shared = gates.share("a").await.unwrap();
+            // One that gave up waiting holds nobody up.
+            let given_up = tokio::spawn(async move { waiting.alone(&["a"]).await.map(|_| ()) });
+            while gates.try_share("a").is_some() {
+                tokio::task::yield_now().await;
+            }
+            given_up.abort();
+            let _ = given_up.await;
+            assert!(gates.try_share("a").is_some());
+            drop(shared);
+            assert!(gates.share_blocking("a").is_ok());
+        });
+    }
+}

@@ -1,0 +1,148 @@
+//! Counters of identity columns.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use filbert_data::FieldType;
+use filbert_grid::query::{SqlError, SqlErrorCode};
+
+use crate::dialect::Counting;
+
+/// A counter: its first value, then by steps to its end, then from its other end on if it is a cycle.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    start: i64,
+    step: i64,
+    least: i64,
+    most: i64,
+    cycles: bool,
+    /// Values that were taken.
+    taken: AtomicU64,
+}
+
+impl Sequence {
+    /// The counter of a column of a type, as it was declared.
+    ///
+    /// # Errors
+    /// What is declared does not fit together, or not the type.
+    pub(crate) fn new(counting: &Counting, field_type: &FieldType) -> Result<Sequence, SqlError> {
+        let (least_of_type, most_of_type, type_name) = match field_type {
+            FieldType::SmallInt => (i64::from(i16::MIN), i64::from(i16::MAX), "smallint"),
+            FieldType::Integer => (i64::from(i32::MIN), i64::from(i32::MAX), "integer"),
+            FieldType::BigInt => (i64::MIN, i64::MAX, "bigint"),
+            _ => return Err(wrong("identity column type must be smallint, integer, or bigint".to_owned())),
+        };
+        let step = counting.step;
+        if step == 0 {
+            return Err(wrong("INCREMENT must not be zero".to_owned()));
+        }
+        let least = counting.least.unwrap_or(if step > 0 { 1 } else { least_of_type });
+        let most = counting.most.unwrap_or(if step > 0 { most_of_type } else { -1 });
+        let start = counting.start.unwrap_or(if step > 0 { least } else { most });
+        for (name, bound) in [("MINVALUE", least), ("MAXVALUE", most)] {
+            if bound < least_of_type || bound > most_of_type {
+                return Err(wrong(format!("{name} ({bound}) is out of range for sequence data type {type_name}")));
+            }
+        }
+        if least >= most {
+            return Err(wrong(format!("MINVALUE ({least}) must be less than MAXVALUE ({most})")));
+        }
+        if start < least {
+            return Err(wrong(format!("START value ({start}) cannot be less than MINVALUE ({least})")));
+        }
+        if start > most {
+            return Err(wrong(format!("START value ({start}) cannot be greater than MAXVALUE ({most})")));
+        }
+        Ok(Sequence { start, step, least, most, cycles: counting.cycles, taken: AtomicU64::new(0) })
+    }
+
+    /// The next value. Values that were taken by a statement that failed do not come again.
+    ///
+    /// # Errors
+    /// There is none any more.
+    pub(crate) fn next(&self) -> Result<i64, SqlError> {
+        let number = self.taken.fetch_add(1, Ordering::Relaxed);
+        match self.value(number) {
+            Some(value) => Ok(value),
+            None => {
+                // The counter of values does not run on with those that were not there.
+                self.taken.fetch_sub(1, Ordering::Relaxed);
+                let (which, bound) = if self.step > 0 { ("maximum", self.most) } else { ("minimum", self.least) };
+                let text = format!("nextval: reached {which} value of sequence ({bound})");
+                Err(SqlError::new(SqlErrorCode::DataException, text).with_sqlstate("2200H"))
+            }
+        }
+    }
+
+    /// Another counter that counts as this one did from its beginning.
+    pub(crate) fn anew(&self) -> Sequence {
+        let Sequence { start, step, least, most, cycles, taken: _ } = *self;
+        Sequence { start, step, least, most, cycles, taken: AtomicU64::new(0) }
+    }
+
+    /// Begins anew.
+    pub(crate) fn restart(&self) {
+        self.taken.store(0, Ordering::Relaxed);
+    }
+
+    /// The value of a number, from 0 on.
+    fn value(&self, number: u64) -> Option<i64> {
+        let (start, step, least, most) =
+            (i128::from(self.start), i128::from(self.step), i128::from(self.least), i128::from(self.most));
+        let number = i128::from(number);
+        let fitting = |from: i128| if step > 0 { (most - from) / step + 1 } else { (from - least) / -step + 1 };
+        let first = fitting(start);
+        let value = if number < first {
+            start + number * step
+        } else if self.cycles {
+            let begin = if step > 0 { least } else { most };
+            begin + (number - first) % fitting(begin) * step
+        } else {
+            return None;
+        };
+        i64::try_from(value).ok()
+    }
+}
+
+fn wrong(text: String) -> SqlError {
+    SqlError::new(SqlErrorCode::Parsing, text).with_sqlstate("22023")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Counting = Counting { always: true, start: None, step: 1, least: None, most: None, cycles: false };
+
+    fn values(counting: &Counting, count: usize) -> Vec<Result<i64, &'static str>> {
+        let sequence = Sequence::new(counting, &FieldType::SmallInt).unwrap();
+        (0..count).map(|_| sequence.next().map_err(|error| error.sqlstate())).collect()
+    }
+
+    #[test]
+    fn values_come_by_steps_to_the_end_and_from_the_beginning_in_a_cycle() {
+        assert_eq!(values(&PLAIN, 2), [Ok(1), Ok(2)]);
+        let bounded = Counting { start: Some(5), step: 3, least: Some(2), most: Some(9), ..PLAIN };
+        assert_eq!(values(&bounded, 4), [Ok(5), Ok(8), Err("2200H"), Err("2200H")]);
+        let cycle = Counting { cycles: true, ..bounded };
+        assert_eq!(values(&cycle, 7), [5, 8, 2, 5, 8, 2, 5].map(Ok));
+        let down = Counting { step: -2, least: Some(-4), cycles: true, ..PLAIN };
+        assert_eq!(values(&down, 5), [-1, -3, -1, -3, -1].map(Ok));
+        let last = Counting { start: Some(i64::from(i16::MAX)), ..PLAIN };
+        assert_eq!(values(&last, 2), [Ok(i64::from(i16::MAX)), Err("2200H")]);
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_refused() {
+        for counting in [
+            Counting { step: 0, ..PLAIN },
+            Counting { most: Some(40_000), ..PLAIN },
+            Counting { least: Some(5), most: Some(5), ..PLAIN },
+            Counting { start: Some(0), ..PLAIN },
+            Counting { start: Some(10), most: Some(9), ..PLAIN },
+        ] {
+            let error = Sequence::new(&counting, &FieldType::SmallInt).unwrap_err();
+            assert_eq!(error.sqlstate(), "22023", "{counting:?}");
+        }
+        assert!(Sequence::new(&PLAIN, &FieldType::Varchar).is_err());
+    }
+}
