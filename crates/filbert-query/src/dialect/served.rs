@@ -161,7 +161,7 @@ fn check_select(select: &Select) -> Result<(), SqlError> {
     }
     for NamedWindowDefinition(_, definition) in named_window {
         match definition {
-            NamedWindowExpr::NamedWindow(_) => return Err(not_served("a window that is another window")),
+            NamedWindowExpr::NamedWindow(_) => {}
             NamedWindowExpr::WindowSpec(spec) => check_window(spec)?,
         }
     }
@@ -312,8 +312,8 @@ fn check_order(order: &OrderByExpr) -> Result<(), SqlError> {
 }
 
 fn check_window(spec: &WindowSpec) -> Result<(), SqlError> {
-    let WindowSpec { window_name, partition_by: _, order_by, window_frame: _ } = spec;
-    refuse(&[(window_name.is_some(), "a window that begins as another one, OVER (name ..),")])?;
+    // What a window takes from another is resolved by `windows.rs`.
+    let WindowSpec { window_name: _, partition_by: _, order_by, window_frame: _ } = spec;
     order_by.iter().try_for_each(check_order)
 }
 
