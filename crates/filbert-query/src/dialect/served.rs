@@ -79,6 +79,9 @@ fn check_query(query: &Query) -> Result<(), SqlError> {
         }
         None => false,
     };
+    if with_ties && order_by.is_none() {
+        return Err(parsing_error("WITH TIES cannot be specified without ORDER BY clause"));
+    }
     refuse(&[
         (!locks.is_empty(), "FOR UPDATE and FOR SHARE: rows are not locked by reading them,"),
         (for_clause.is_some(), "FOR XML and FOR JSON"),
