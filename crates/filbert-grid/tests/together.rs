@@ -1,5 +1,5 @@
 //! Changes of several keys that are made together: claimed, refused, given back, waited for.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 
 mod common;
 
