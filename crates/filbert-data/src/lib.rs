@@ -75,4 +75,4 @@ pub use list::List;
 pub use path::{FieldPath, PATH_STEPS_MAX, Path, Side, Step};
 pub use text::Json;
 pub use type_id::TypeId;
-pub use value::{Interval, Kinds, NoInterval, Value};
+pub use value::{Interval, Kinds, NoInterval, Value, uuid_of};

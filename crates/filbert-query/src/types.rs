@@ -27,6 +27,10 @@ const PG_KEY: &str = "filbert.pg_type";
 pub(crate) const REGPROC: u32 = 24;
 /// The number of `oid` in PostgreSQL.
 pub(crate) const OID: u32 = 26;
+/// The number of `char(n)` in PostgreSQL.
+pub(crate) const BPCHAR: u32 = 1042;
+/// The key of the metadata entry with the length of a text that is filled up with blanks.
+const LENGTH_KEY: &str = "filbert.length";
 /// The number of `varchar` in PostgreSQL.
 pub(crate) const VARCHAR: u32 = 1043;
 /// The number of `jsonb` in PostgreSQL.
@@ -56,13 +60,42 @@ pub(crate) fn with_pg_type(field: Field, oid: u32) -> Field {
     field.with_metadata(metadata)
 }
 
+/// A type of PostgreSQL that is more than its Arrow type tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PgType {
+    pub(crate) oid: u32,
+    /// The length of texts that are filled up with blanks.
+    pub(crate) length: Option<u32>,
+}
+
+impl PgType {
+    /// A type without a length.
+    pub(crate) fn of(oid: u32) -> PgType {
+        PgType { oid, length: None }
+    }
+
+    /// The field as one of the type.
+    pub(crate) fn mark(self, field: Field) -> Field {
+        let field = with_pg_type(field, self.oid);
+        let Some(length) = self.length else { return field };
+        let mut metadata = field.metadata().clone();
+        metadata.insert(LENGTH_KEY.to_owned(), length.to_string());
+        field.with_metadata(metadata)
+    }
+}
+
+/// The length to which texts of a field are filled up with blanks where they leave the engine.
+pub(crate) fn filled_length(field: &Field) -> Option<i64> {
+    (pg_type_of(field) == Some(BPCHAR)).then(|| field.metadata().get(LENGTH_KEY)?.parse().ok()).flatten()
+}
+
 /// The number of PostgreSQL's type of a field, if it has one of its own. Casts keep metadata whatever they make of a value, so that
 /// it is looked whether the field can still be one of the type.
 pub(crate) fn pg_type_of(field: &Field) -> Option<u32> {
     let oid = field.metadata().get(PG_KEY)?.parse().ok()?;
     let fits = match oid {
         REGPROC | OID | 28 => *field.data_type() == DataType::Int64,
-        18 | 19 | VARCHAR | JSONB => is_text(field.data_type()),
+        18 | 19 | BPCHAR | VARCHAR | JSONB => is_text(field.data_type()),
         22 | 30 | 1002 | 1003 | 1005 | 1028 => matches!(field.data_type(), DataType::List(_)),
         _ => false,
     };

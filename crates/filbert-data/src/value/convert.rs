@@ -93,7 +93,7 @@ impl<'a> Value<'a> {
             }
             (FieldType::Uuid, value) => {
                 let expected = "a UUID such as 67e55044-10b1-426f-9247-bb680e5fe0c8";
-                Value::Uuid(read(&value, to, expected, |text| Uuid::try_parse(text).ok())?)
+                Value::Uuid(read(&value, to, expected, uuid_of)?)
             }
             (FieldType::Binary, value) => Value::Bytes(Cow::Owned(bytes(&value, to)?)),
             (FieldType::Interval, value) => {
@@ -287,4 +287,28 @@ fn timestamp_tz(text: &str) -> Option<DateTime<FixedOffset>> {
         return timestamp(local).map(|moment| moment.and_utc().fixed_offset());
     }
     timestamp(text).map(|moment| moment.and_utc().fixed_offset())
+}
+
+/// A UUID of its text: hexadecimal digits in braces or without, with hyphens behind any four digits.
+pub fn uuid_of(text: &str) -> Option<Uuid> {
+    if let Ok(uuid) = Uuid::try_parse(text) {
+        return Some(uuid);
+    }
+    let digits = match text.strip_prefix('{') {
+        Some(rest) => rest.strip_suffix('}')?,
+        None => text,
+    };
+    let mut plain = String::with_capacity(32);
+    let mut was_hyphen = true;
+    for char in digits.chars() {
+        match char {
+            '-' if !was_hyphen && plain.len().is_multiple_of(4) && plain.len() < 32 => was_hyphen = true,
+            digit if digit.is_ascii_hexdigit() => {
+                plain.push(digit);
+                was_hyphen = false;
+            }
+            _ => return None,
+        }
+    }
+    (plain.len() == 32).then(|| Uuid::try_parse(&plain).ok()).flatten()
 }

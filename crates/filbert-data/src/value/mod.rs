@@ -9,6 +9,7 @@ mod kinds;
 mod number;
 mod text;
 
+pub use convert::uuid_of;
 pub use interval::{Interval, NoInterval};
 pub use kinds::Kinds;
 

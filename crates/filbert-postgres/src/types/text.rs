@@ -3,8 +3,7 @@
 use std::{borrow::Cow, fmt::Write};
 
 use filbert_data::dates::{DateError, Zone};
-use filbert_data::{Value, dates};
-use uuid::Uuid;
+use filbert_data::{Value, dates, uuid_of};
 
 use super::{Base, PgType, Text, arrays, decimals, moments, numbers, vectors};
 use crate::error::{PgError, sqlstate};
@@ -56,7 +55,7 @@ pub(crate) fn read_text<'a>(text: &'a str, pg_type: PgType, zone: &Zone) -> Resu
                 moment(text, pg_type.base, zone).map_err(|error| PgError::new(error.sqlstate(), error.to_string()))?;
             read.ok_or_else(none)?
         }
-        Base::Uuid => Value::Uuid(Uuid::try_parse(trimmed).map_err(|_| none())?),
+        Base::Uuid => Value::Uuid(uuid_of(trimmed).ok_or_else(none)?),
         Base::Json | Base::Jsonb => Value::Json(Cow::Borrowed(json(text, pg_type)?)),
     })
 }

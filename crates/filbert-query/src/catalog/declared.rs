@@ -9,7 +9,7 @@ use filbert_grid::query::SqlError;
 
 use crate::error::data_error;
 use crate::functions::{Document, Kind, Node};
-use crate::types::{JSONB, VARCHAR};
+use crate::types::{BPCHAR, JSONB, PgType, VARCHAR};
 
 /// A type as it was declared. Several are kept alike: an address is a text, an object is a JSON document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,11 +144,12 @@ impl DeclaredType {
         }
     }
 
-    /// The number of PostgreSQL's type, where more than the kept type has to be known of it.
-    pub(crate) fn pg_type(&self) -> Option<u32> {
+    /// PostgreSQL's type, where more than the kept type has to be known of it.
+    pub(crate) fn pg_type(&self) -> Option<PgType> {
         match self {
-            DeclaredType::Jsonb => Some(JSONB),
-            DeclaredType::Varchar(_) => Some(VARCHAR),
+            DeclaredType::Jsonb => Some(PgType::of(JSONB)),
+            DeclaredType::Varchar(_) => Some(PgType::of(VARCHAR)),
+            DeclaredType::Character(length) => Some(PgType { oid: BPCHAR, length: Some(*length) }),
             _ => None,
         }
     }

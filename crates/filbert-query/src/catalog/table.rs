@@ -19,6 +19,7 @@ use super::format::EntryFormat;
 use super::mapping::{Mapping, MappingColumn};
 use super::sequence::Sequence;
 use crate::error::parsing_error;
+use crate::types::PgType;
 
 /// The hidden column of a table without a primary key.
 pub(crate) const ROW_ID: &str = "_id";
@@ -144,8 +145,8 @@ impl Mapping {
         self.table.as_ref()?.columns.get(column)?.declared.members()
     }
 
-    /// The number of PostgreSQL's type of a column, where more than the kept type has to be known of it.
-    pub(crate) fn pg_type(&self, column: usize) -> Option<u32> {
+    /// PostgreSQL's type of a column, where more than the kept type has to be known of it.
+    pub(crate) fn pg_type(&self, column: usize) -> Option<PgType> {
         self.table.as_ref()?.columns.get(column)?.declared.pg_type()
     }
 

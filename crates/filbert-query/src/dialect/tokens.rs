@@ -30,6 +30,8 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
         .tokenize_with_location_into_buf_with_mapper(&mut tokens, |mut token| {
             if let Token::Placeholder(name) = &mut token.token
                 && name == "?"
+                // There it may be an operator of documents: it is looked at when all tokens are known.
+                && of != Dialect::Postgres
             {
                 parameters += 1;
                 *name = format!("${parameters}");
@@ -50,6 +52,9 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
         })
         .map_err(|error| at(&error.message, error.location))?;
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    if of == Dialect::Postgres && text.contains('?') {
+        tokens = document_operators(tokens, &mut parameters);
+    }
     if parameters > limits.parameters_max {
         return Err(parsing_error(format!(
             "the statement has {parameters} parameters, more than the {} that are allowed",
@@ -58,6 +63,39 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
     }
     check_chains(&tokens, limits)?;
     Ok((tokens, parameters))
+}
+
+/// Tells `?`, `?|` and `?&` between two operands, which are operators of documents, from `?` that is a parameter.
+fn document_operators(tokens: Vec<TokenWithSpan>, parameters: &mut usize) -> Vec<TokenWithSpan> {
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(mut token) = tokens.next() {
+        if token.token == Token::Placeholder("?".to_owned()) {
+            let is_behind_operand = out.last().is_some_and(|before| match &before.token {
+                Token::Word(word) => {
+                    let is_type = matches!(word.keyword, Keyword::JSONB | Keyword::JSON);
+                    word.quote_style.is_some() || is_type || word.keyword == Keyword::NoKeyword
+                }
+                Token::SingleQuotedString(_) | Token::RParen | Token::RBracket | Token::Placeholder(_) => true,
+                _ => false,
+            });
+            let sign = tokens.peek().filter(|next| next.span.start == token.span.end).map(|next| next.token.clone());
+            token.token = match (is_behind_operand, sign) {
+                (true, Some(Token::Pipe)) => Token::QuestionPipe,
+                (true, Some(Token::Ampersand)) => Token::QuestionAnd,
+                (true, _) => Token::Question,
+                (false, _) => {
+                    *parameters += 1;
+                    Token::Placeholder(format!("${parameters}"))
+                }
+            };
+            if matches!(token.token, Token::QuestionPipe | Token::QuestionAnd) {
+                tokens.next();
+            }
+        }
+        out.push(token);
+    }
+    out
 }
 
 /// Whether two texts differ in nothing but that the first has these values, `Int64` or `Text`, where the second has parameters.

@@ -162,6 +162,10 @@ impl RowScope {
         let fields = names.flat_map(|name| {
             let of = |(index, column): (usize, &crate::catalog::MappingColumn)| {
                 let field = field(&column.name, &column.field_type, true);
+                let field = match mapping.pg_type(index) {
+                    Some(pg_type) => pg_type.mark(field),
+                    None => field,
+                };
                 Arc::new(match mapping.members(index) {
                     Some(members) => with_members(&field, members),
                     None => field,

@@ -6,9 +6,8 @@ use arrow_array::builder::Int32Builder;
 use arrow_schema::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
-use filbert_data::{FieldType, ToBlob};
+use filbert_data::{FieldType, ToBlob, uuid_of};
 use filbert_grid::query::SqlSubject;
-use uuid::Uuid;
 
 use super::row::{
     Function, Texts, collect, collect_texts, constant_text, failed, is_integer, is_text, wrong_arguments,
@@ -68,9 +67,9 @@ fn cast_object(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 fn cast_uuid(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let texts = Texts::of(args, 0)?;
     collect_texts(args, |row| match texts.get(row) {
-        Some(text) => match Uuid::try_parse(text.trim()) {
-            Ok(uuid) => Ok(Some(uuid.hyphenated().to_string())),
-            Err(_) => {
+        Some(text) => match uuid_of(text.trim()) {
+            Some(uuid) => Ok(Some(uuid.hyphenated().to_string())),
+            None => {
                 let message = format!("invalid input syntax for type uuid: {text:?}");
                 let subject = SqlSubject::Text { text: text.to_owned(), field_type: FieldType::Uuid };
                 Err(carried(data_error(message).with_sqlstate("22P02").about(subject)))

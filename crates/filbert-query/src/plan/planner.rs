@@ -23,7 +23,7 @@ use crate::plan::order;
 use crate::plan::{scope, windows};
 use crate::subqueries;
 use crate::tables::Tables;
-use crate::types::{REGPROC, field_type_of, field_type_of_arrow, json_metadata, pg_type_of, scalar_of};
+use crate::types::{REGPROC, field_type_of, field_type_of_arrow, filled_length, json_metadata, pg_type_of, scalar_of};
 
 /// A query that is understood, before it is optimized.
 pub(crate) struct PlannedQuery {
@@ -47,11 +47,19 @@ pub(crate) async fn plan_query(
     scope::resolve(tables, dialect, &mut query)?;
     name_columns(&mut query, &|name| tables.visible_columns(name));
     let plan = plan_rewritten(state, tables, asker, query).await?;
-    let pg_types = pg_types_of(&plan);
+    let casts = are_casts(&plan);
+    let pg_types = pg_types_of(&plan, &casts);
     let plan = names_of_functions(state, plan, &pg_types).map_err(|error| of_datafusion(&error))?;
+    let plan = match dialect {
+        Dialect::Hazelcast => plan,
+        _ => filled_up(state, plan, &casts).map_err(|error| of_datafusion(&error))?,
+    };
     let mut columns = columns_of(&plan);
-    let fields = plan.schema().fields().iter().zip(pg_types);
-    for (column, (field, pg_type)) in Arc::make_mut(&mut columns).iter_mut().zip(fields) {
+    let fields = plan.schema().fields().iter().zip(pg_types).zip(casts);
+    for (column, ((field, pg_type), is_cast)) in Arc::make_mut(&mut columns).iter_mut().zip(fields) {
+        if is_cast && dialect != Dialect::Hazelcast && matches!(column.field_type, FieldType::Uuid | FieldType::Json) {
+            column.field_type = field_type_of_arrow(field.data_type());
+        }
         column.pg_type = pg_type.filter(|pg_type| *pg_type != REGPROC);
         // As PostgreSQL has it, a NULL of which nothing else is known is a text.
         if dialect != Dialect::Hazelcast && field.data_type().is_null() {
@@ -100,12 +108,16 @@ pub(crate) fn columns_after(plan: &LogicalPlan, before: &[ColumnMeta]) -> Arc<[C
         if field.data_type().is_null() {
             column.field_type = before.field_type.clone();
         }
+        // A cast to a text keeps the mark of what was cast.
+        if before.field_type == FieldType::Varchar && matches!(column.field_type, FieldType::Uuid | FieldType::Json) {
+            column.field_type = FieldType::Varchar;
+        }
     }
     columns
 }
 
-/// As which of PostgreSQL's types the columns of a result are told: what is cast is of the type that the cast says.
-fn pg_types_of(plan: &LogicalPlan) -> Vec<Option<u32>> {
+/// Which columns of a result are casts. Casts keep the marks of fields; what is cast is of the type that the cast says.
+fn are_casts(plan: &LogicalPlan) -> Vec<bool> {
     let mut inner = plan;
     let items = loop {
         inner = match inner {
@@ -118,8 +130,13 @@ fn pg_types_of(plan: &LogicalPlan) -> Vec<Option<u32>> {
     };
     let is_cast =
         |at: usize| matches!(items.get(at).map(unaliased), Some(LogicalExpr::Cast(_) | LogicalExpr::TryCast(_)));
-    let fields = plan.schema().fields().iter().enumerate();
-    fields.map(|(at, field)| if is_cast(at) { None } else { pg_type_of(field) }).collect()
+    (0..plan.schema().fields().len()).map(is_cast).collect()
+}
+
+/// As which of PostgreSQL's types the columns of a result are told.
+fn pg_types_of(plan: &LogicalPlan, casts: &[bool]) -> Vec<Option<u32>> {
+    let fields = plan.schema().fields().iter().zip(casts);
+    fields.map(|(field, is_cast)| if *is_cast { None } else { pg_type_of(field) }).collect()
 }
 
 /// An expression without the names that it is given.
@@ -148,6 +165,25 @@ fn names_of_functions(
             reg_name.call(vec![lit("proc"), LogicalExpr::Column(column)]).alias(name)
         }
         _ => LogicalExpr::Column(column),
+    });
+    let items: Vec<LogicalExpr> = items.collect();
+    LogicalPlanBuilder::from(plan).project(items)?.build()
+}
+
+/// Texts of `char(n)` of a result with the blanks that they are kept without.
+fn filled_up(state: &SessionState, plan: LogicalPlan, casts: &[bool]) -> Result<LogicalPlan, DataFusionError> {
+    let fields = plan.schema().fields().iter().zip(casts);
+    let lengths = fields.map(|(field, is_cast)| filled_length(field).filter(|_| !is_cast));
+    let lengths: Vec<Option<i64>> = lengths.collect();
+    let Some(rpad) = state.scalar_functions().get("rpad").filter(|_| lengths.iter().any(Option::is_some)) else {
+        return Ok(plan);
+    };
+    let items = plan.schema().columns().into_iter().zip(lengths).map(|(column, length)| match length {
+        Some(length) => {
+            let name = column.name.clone();
+            rpad.call(vec![LogicalExpr::Column(column), lit(length)]).alias(name)
+        }
+        None => LogicalExpr::Column(column),
     });
     let items: Vec<LogicalExpr> = items.collect();
     LogicalPlanBuilder::from(plan).project(items)?.build()

@@ -9,7 +9,7 @@ use filbert_grid::Map;
 use filbert_grid::query::SqlError;
 
 use crate::error::data_error;
-use crate::types::{field, with_members, with_pg_type};
+use crate::types::{PgType, field, with_members};
 
 /// A column of a table over a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,9 +76,9 @@ impl MapTable {
     }
 
     /// The same, whose columns' metadata tells as which of PostgreSQL's types they are declared, where Arrow has none for it.
-    pub(crate) fn with_pg_types(mut self, pg_type: impl Fn(usize) -> Option<u32>) -> Self {
+    pub(crate) fn with_pg_types(mut self, pg_type: impl Fn(usize) -> Option<PgType>) -> Self {
         let fields = self.schema.fields().iter().enumerate().map(|(index, field)| match pg_type(index) {
-            Some(oid) => with_pg_type(field.as_ref().clone(), oid),
+            Some(pg_type) => pg_type.mark(field.as_ref().clone()),
             None => field.as_ref().clone(),
         });
         self.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));

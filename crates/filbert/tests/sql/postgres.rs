@@ -228,6 +228,8 @@ fn decoded(of: &Type, bytes: &[u8]) -> Value<'static> {
         }
         Type::UUID => Value::Uuid(Uuid::from_slice(bytes).unwrap()),
         Type::BYTEA => Value::Bytes(bytes.to_vec().into()),
+        // Behind the number of the form's version.
+        Type::JSONB => Value::Json(String::from_utf8(bytes[1..].to_vec()).unwrap().into()),
         Type::JSON => Value::Json(String::from_utf8(bytes.to_vec()).unwrap().into()),
         _ => match of.kind() {
             TypeKind::Array(item) => {

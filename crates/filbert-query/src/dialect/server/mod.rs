@@ -31,7 +31,7 @@ pub(super) use members::condition;
 
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType, Expr, FunctionArguments, ObjectName, Query, Select, SelectItem,
-    TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
+    SetExpr, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::{Dialect, SqlError};
@@ -62,8 +62,11 @@ const WITHOUT_BRACKETS: [&str; 3] = ["current_schema", "current_role", "session_
 impl VisitorMut for Rewriter {
     type Break = SqlError;
 
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         self.depth += 1;
+        if let SetExpr::Values(rows) = query.body.as_mut() {
+            values::same_types(rows, self.of);
+        }
         ControlFlow::Continue(())
     }
 
@@ -272,7 +275,11 @@ fn cast(expression: &mut Expr, of: Dialect) -> Result<(), SqlError> {
             Some(arguments) => *expression = call("reg_oid", arguments, Vec::new(), None),
             None => *data_type = DataType::BigInt(None),
         },
-        "name" | "char" | "cstring" | "unknown" | "bpchar" | "citext" => *data_type = DataType::Text,
+        "char" => {
+            *expression =
+                call("left", vec![taken(expr), Expr::value(Value::Number("1".to_owned(), false))], Vec::new(), None)
+        }
+        "name" | "cstring" | "unknown" | "bpchar" | "citext" => *data_type = DataType::Text,
         "timestamptz" => *data_type = timestamp_tz(),
         "int2vector" | "oidvector" => *data_type = array_of(DataType::BigInt(None)),
         "double" => *data_type = DataType::DoublePrecision,

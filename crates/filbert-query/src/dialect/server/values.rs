@@ -12,8 +12,9 @@
 //! | `jsonb_agg(a ORDER BY b)` | `jsonb_array_of_items(array_agg(json_item(a) ORDER BY b))` |
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, CharacterLength, DataType, DuplicateTreatment, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArguments, Ident, ObjectName, Subscript, TypedString, UnaryOperator, Value, ValueWithSpan,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, CharacterLength, DataType, DuplicateTreatment, Expr,
+    Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Subscript, TypedString,
+    UnaryOperator, Value, ValueWithSpan, Values,
 };
 use filbert_grid::query::{Dialect, SqlError};
 
@@ -21,6 +22,9 @@ use super::super::json::{call, text};
 use super::{members, taken};
 use crate::error::{of_datafusion, parsing_error};
 use crate::functions::{escaped_pattern, lower};
+
+/// Characters of a text at most, as PostgreSQL has them.
+const LENGTH_MAX: u64 = 10_485_760;
 
 /// Functions whose values are rows: arrays here, whose items are the rows.
 const OF_ROWS: [&str; 12] = [
@@ -81,6 +85,15 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
                 *expression = call(function, with_length(literal, length), Vec::new(), None);
             }
         }
+        Expr::Array(array) => array.elem.iter_mut().for_each(as_integer),
+        Expr::Cast { expr, data_type: DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)), .. } => {
+            // Each item is cast as one value is.
+            if let Expr::Array(array) = expr.as_mut() {
+                array.elem.iter_mut().filter(|found| !matches!(found, Expr::Array(_))).for_each(|found| {
+                    *found = cast(taken(found), item.as_ref().clone());
+                });
+            }
+        }
         Expr::Cast { expr, data_type, array: false, format: None, .. } => {
             if let Some((function, length)) = cast_function(data_type, of) {
                 *expression = call(function, with_length(taken(expr), length), Vec::new(), None);
@@ -92,6 +105,15 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
             }
         }
         Expr::Function(function) => {
+            if function.name.to_string() == "to_hex"
+                && let FunctionArguments::List(list) = &mut function.args
+            {
+                for argument in &mut list.args {
+                    if let FunctionArg::Unnamed(FunctionArgExpr::Expr(number)) = argument {
+                        as_integer(number);
+                    }
+                }
+            }
             if let Some(aggregate) = aggregate(function)? {
                 *expression = aggregate;
             }
@@ -99,6 +121,50 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
         _ => {}
     }
     Ok(())
+}
+
+fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// A whole number that is written out as one of 32 bits, if it fits.
+fn as_integer(expression: &mut Expr) {
+    let (digits, sign) = match &*expression {
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => (expr.as_ref(), -1),
+        other => (other, 1),
+    };
+    let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = digits else { return };
+    if digits.parse::<i64>().is_ok_and(|number| i32::try_from(number * sign).is_ok()) {
+        *expression = cast(taken(expression), DataType::Int(None));
+    }
+}
+
+/// Literals of `VALUES` as the type to which a row casts what stands in their column.
+pub(super) fn same_types(values: &mut Values, of: Dialect) {
+    let width = values.rows.first().map_or(0, |row| row.content.len());
+    for column in 0..width {
+        let mut types = values.rows.iter().filter_map(|row| match row.content.get(column)? {
+            Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. }) => Some(data_type),
+            _ => None,
+        });
+        let found = types.find(|data_type| cast_function(data_type, of).is_some()).cloned();
+        let Some(data_type) = found else { continue };
+        let is_literal = |item: &Expr| {
+            matches!(item, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_) | Value::Null, .. }))
+        };
+        let any_length = Some(CharacterLength::IntegerLength { length: LENGTH_MAX, unit: None });
+        let data_type = match data_type {
+            DataType::Varchar(_) | DataType::CharacterVarying(_) | DataType::CharVarying(_) => {
+                DataType::Varchar(any_length)
+            }
+            other => other,
+        };
+        for item in values.rows.iter_mut().filter_map(|row| row.content.get_mut(column)) {
+            if is_literal(item) {
+                *item = cast(taken(item), data_type.clone());
+            }
+        }
+    }
 }
 
 fn number(number: i64) -> Expr {
@@ -134,7 +200,7 @@ fn escape_of(written: Option<ValueWithSpan>) -> Result<Option<char>, SqlError> {
         if let (escape, None) = (chars.next(), chars.next()) {
             return Ok(escape);
         }
-        return Err(parsing_error("invalid escape string: ESCAPE takes one character or none").with_sqlstate("22019"));
+        return Err(parsing_error("invalid escape string: ESCAPE takes one character or none").with_sqlstate("22025"));
     }
     Err(parsing_error("ESCAPE takes a literal of one character").with_sqlstate("0A000"))
 }
@@ -248,18 +314,18 @@ fn aggregate(function: &mut Function) -> Result<Option<Expr>, SqlError> {
 pub(super) fn written_array(written: &str, item: &DataType) -> Option<Expr> {
     let elements = match crate::arrays::items(written) {
         Some(items) => {
-            let cast = |item_text: Option<String>| Expr::Cast {
-                kind: CastKind::Cast,
-                expr: Box::new(item_text.map_or_else(|| Expr::value(Value::Null), |item_text| text(&item_text))),
-                data_type: item.clone(),
-                array: false,
-                format: None,
-            };
-            items.into_iter().map(cast).collect()
+            let null = || Expr::value(Value::Null);
+            let one = |written: Option<String>| cast(written.map_or_else(null, |written| text(&written)), item.clone());
+            items.into_iter().map(one).collect()
         }
         None => {
             let rows = crate::arrays::rows(written)?;
-            rows.iter().map(|row| written_array(row, item)).collect::<Option<Vec<_>>>()?
+            let rows = rows.iter().map(|row| written_array(row, item)).collect::<Option<Vec<_>>>()?;
+            let length = |row: &Expr| if let Expr::Array(row) = row { row.elem.len() } else { 0 };
+            if rows.windows(2).any(|pair| matches!(pair, [first, second] if length(first) != length(second))) {
+                return None;
+            }
+            rows
         }
     };
     Some(Expr::Array(datafusion::sql::sqlparser::ast::Array { elem: elements, named: true }))

@@ -4,16 +4,16 @@ use datafusion::common::Result;
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlSubject;
 
-use super::super::server::native::{Native, Take, of_text, pure, text};
+use super::super::server::native::{Call, Native, Take, of_text, pure, text};
 use super::refused;
 use super::texts::output;
 use crate::error::{carried, data_error};
-use crate::types::VARCHAR;
+use crate::types::{BPCHAR, VARCHAR};
 
 pub(super) const FUNCTIONS: &[Native] = &[
     // Text of at most so many characters: the others are cut off.
     pure("cast_varchar", &[Take::Any, Take::Int], text, |call| {
-        let most = usize::try_from(call.int(1).unwrap_or(0)).unwrap_or(0);
+        let most = length_of(call, "varchar")?;
         let whole = cast_output(call.values.first());
         Ok(match whole.char_indices().nth(most) {
             Some((end, _)) => of_text(whole.get(..end).unwrap_or_default()),
@@ -23,10 +23,11 @@ pub(super) const FUNCTIONS: &[Native] = &[
     .of_pg_type(|_| Some(VARCHAR)),
     // Blanks at the end do not count in a text of fixed length.
     pure("cast_char", &[Take::Any, Take::Int], text, |call| {
-        let most = usize::try_from(call.int(1).unwrap_or(0)).unwrap_or(0);
+        let most = length_of(call, "char")?;
         let whole: String = cast_output(call.values.first()).chars().take(most).collect();
         Ok(of_text(whole.trim_end_matches(' ')))
-    }),
+    })
+    .of_pg_type(|_| Some(BPCHAR)),
     pure("cast_bytea", &[Take::Any], bytea, |call| match call.values.first() {
         Some(Value::Bytes(bytes)) => Ok(Value::Bytes(bytes.to_vec().into())),
         Some(Value::Text(text)) => Ok(Value::Bytes(bytes(text)?.into())),
@@ -34,6 +35,13 @@ pub(super) const FUNCTIONS: &[Native] = &[
     }),
     pure("cast_text", &[Take::Any], text, |call| Ok(of_text(cast_output(call.values.first())))),
 ];
+
+fn length_of(call: &Call<'_>, name: &str) -> Result<usize> {
+    match call.int(1).and_then(|length| usize::try_from(length).ok()) {
+        Some(0) | None => Err(refused("22023", format!("length for type {name} must be at least 1"))),
+        Some(length) => Ok(length),
+    }
+}
 
 fn bytea(_: &[FieldType]) -> FieldType {
     FieldType::Binary

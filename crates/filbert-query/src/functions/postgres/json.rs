@@ -240,8 +240,8 @@ fn is_number(value: &Value<'_>) -> bool {
 fn plain_text(value: &Value<'_>) -> Result<String> {
     Ok(match value {
         Value::Text(text) | Value::Json(text) => text.to_string(),
-        Value::Timestamp(moment) => moment.format("%Y-%m-%dT%H:%M:%S%.f").to_string(),
-        Value::TimestampTz(moment) => moment.to_utc().format("%Y-%m-%dT%H:%M:%S%.f+00:00").to_string(),
+        Value::Timestamp(moment) => super::texts::moment_text(moment, 'T'),
+        Value::TimestampTz(moment) => format!("{}+00:00", super::texts::moment_text(&moment.naive_utc(), 'T')),
         Value::Decimal(number) => number.to_plain_string(),
         Value::Bytes(bytes) => bytes.iter().fold(String::from("\\x"), |out, byte| format!("{out}{byte:02x}")),
         Value::Float32(number) => super::texts::float_text(f64::from(*number), &number.to_string()),

@@ -86,7 +86,12 @@ pub(super) fn upper(text: &str) -> Cow<'_, str> {
         let mut upper = char.to_uppercase();
         match (upper.next(), upper.next()) {
             (Some(upper), None) => upper,
-            _ => char,
+            // Greek letters with an iota below have an upper case of one character besides.
+            _ => match u32::from(char) {
+                code @ (0x1f80..0x1f88 | 0x1f90..0x1f98 | 0x1fa0..0x1fa8) => char::from_u32(code + 8).unwrap_or(char),
+                code @ (0x1fb3 | 0x1fc3 | 0x1ff3) => char::from_u32(code + 9).unwrap_or(char),
+                _ => char,
+            },
         }
     };
     Cow::Owned(text.chars().map(one).collect())
@@ -210,7 +215,7 @@ fn matched(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         let mut characters = escape.chars();
         let escape = match (characters.next(), characters.next()) {
             (escape, None) => escape,
-            _ => return Err(refused("22019", "invalid escape string")),
+            _ => return Err(refused("22025", "invalid escape string")),
         };
         let pattern = matcher::valid(super::expressions::of_similar_part(pattern, escape))?;
         matcher::with(&pattern, "", |matcher| Ok(matcher.first_group(text)))

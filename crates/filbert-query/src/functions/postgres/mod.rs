@@ -5,7 +5,7 @@
 //! | `patterns` | `LIKE`, `SIMILAR TO`, regular expressions and their functions |
 //! | `expressions`, `matcher` | regular expressions translated, and how they are matched |
 //! | `json`, `document` | `jsonb` and `json` |
-//! | `texts`, `letters` | functions of texts and bytes; upper and lower case |
+//! | `texts`, `letters`, `digest` | functions of texts and bytes; upper and lower case; MD5 |
 //! | `dates` | dates, times, time zones, intervals, their text forms and templates |
 //! | `arrays` | functions and operators of arrays |
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
@@ -14,6 +14,7 @@
 mod arrays;
 mod casts;
 pub(crate) mod dates;
+mod digest;
 mod document;
 mod expressions;
 mod json;

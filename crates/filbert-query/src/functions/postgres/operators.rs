@@ -23,7 +23,7 @@ use filbert_data::FieldType;
 use super::super::row::is_text;
 use super::super::server::native;
 use super::{arrays, casts, json};
-use crate::types::{JSONB, field_type_of, pg_type_of};
+use crate::types::{BPCHAR, JSONB, field_type_of, pg_type_of};
 
 /// The functions that operators become, by name.
 static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
@@ -46,6 +46,8 @@ enum Kind {
     Uuid,
     Bytes,
     Text,
+    /// A text whose blanks at the end do not count.
+    Char,
     /// A parameter, or null.
     Unknown,
     Other,
@@ -59,6 +61,7 @@ fn kind_of(field: &FieldRef) -> Kind {
         FieldType::Array(_) => Kind::Array,
         FieldType::Binary => Kind::Bytes,
         _ if field.data_type().is_null() => Kind::Unknown,
+        _ if pg_type_of(field) == Some(BPCHAR) => Kind::Char,
         _ if is_text(field.data_type()) => Kind::Text,
         _ => Kind::Other,
     }
@@ -98,6 +101,22 @@ impl ExprPlanner for Values {
 
 /// An operator of documents, arrays or UUIDs as what computes it; `None` for others.
 pub(crate) fn binary(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let is_of_values = comparison(&expr.op).is_some()
+        || matches!(
+            expr.op,
+            BinaryOperator::StringConcat
+                | BinaryOperator::AtArrow
+                | BinaryOperator::ArrowAt
+                | BinaryOperator::PGOverlap
+                | BinaryOperator::Minus
+                | BinaryOperator::HashMinus
+                | BinaryOperator::Question
+                | BinaryOperator::QuestionPipe
+                | BinaryOperator::QuestionAnd
+        );
+    if !is_of_values {
+        return None;
+    }
     let kinds = (kind(&expr.left, schema), kind(&expr.right, schema));
     let (left, right) = (expr.left.clone(), expr.right.clone());
     let has = |kind: Kind| kinds.0 == kind || kinds.1 == kind;
@@ -112,6 +131,8 @@ pub(crate) fn binary(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
             (Kind::Array, Kind::Array) => {
                 compared(call("array_compare", vec![left, right]), Some(lit(ScalarValue::Int32(Some(0)))))
             }
+            (Kind::Char, Kind::Text) => compared(Some(left), Some(without_blanks(&right)?)),
+            (Kind::Text, Kind::Char) => compared(Some(without_blanks(&left)?), Some(right)),
             (Kind::Bytes, Kind::Text) => compared(Some(left), call("cast_bytea", vec![right])),
             (Kind::Text, Kind::Bytes) => compared(call("cast_bytea", vec![left]), Some(right)),
             _ => None,
@@ -151,6 +172,14 @@ pub(crate) fn binary(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         BinaryOperator::QuestionAnd => call("jsonb_exists_all", vec![left, right]),
         _ => None,
     }
+}
+
+/// A literal without the blanks at its end, to be compared with a text in which they do not count; `None` if there are none.
+fn without_blanks(literal: &Expr) -> Option<Expr> {
+    let Expr::Literal(scalar, metadata) = literal else { return None };
+    let text = scalar.try_as_str().flatten().filter(|text| text.ends_with(' '))?;
+    let trimmed = ScalarValue::Utf8View(Some(text.trim_end_matches(' ').to_owned()));
+    Some(Expr::Literal(trimmed, metadata.clone()))
 }
 
 fn concatenated(left: Expr, right: Expr) -> Option<Expr> {
@@ -256,6 +285,10 @@ fn in_list(expr: &Expr, list: &[Expr], negated: bool, schema: &DFSchema) -> Opti
         Kind::Jsonb => "jsonb_order",
         Kind::Uuid => "cast_uuid",
         Kind::Bytes => "cast_bytea",
+        Kind::Char => {
+            let list = list.iter().map(|item| without_blanks(item).unwrap_or_else(|| item.clone())).collect();
+            return Some(Expr::InList(InList { expr: Box::new(expr.clone()), list, negated }));
+        }
         _ => return None,
     };
     let wanted = |item: &Expr| match (function, kind(item, schema)) {

@@ -131,7 +131,7 @@ fn escape_of(text: &str) -> Result<Option<char>> {
     let mut chars = text.chars();
     match (chars.next(), chars.next()) {
         (escape, None) => Ok(escape),
-        _ => Err(refused("22019", "invalid escape string")),
+        _ => Err(refused("22025", "invalid escape string")),
     }
 }
 
@@ -251,14 +251,12 @@ fn replace(call: &Call<'_>) -> Result<Value<'static>> {
     };
     let (text, new) = (call.text(0), call.text(2));
     matcher::with(call.text(1), letters, |matcher| {
-        let all = match () {
-            () if wanted == 0 || (matcher.is_global && call.values.len() < 5) => found_all(matcher, text, new, from)?,
-            () => {
-                let all = found_all(matcher, text, new, from)?;
-                let at = usize::try_from(wanted - 1).unwrap_or(usize::MAX);
-                all.into_iter().skip(at).take(1).collect()
-            }
-        };
+        let mut all = found_all(matcher, text, new, from)?;
+        let takes_all = wanted == 0 || (matcher.is_global && call.values.len() < 5);
+        if !takes_all {
+            let at = usize::try_from(wanted - 1).unwrap_or(usize::MAX);
+            all = all.into_iter().skip(at).take(1).collect();
+        }
         let mut out = String::with_capacity(text.len());
         let mut at = 0;
         for groups in &all {

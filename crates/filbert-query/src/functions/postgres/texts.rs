@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use chrono::NaiveDateTime;
 use datafusion::common::Result;
 use filbert_data::{FieldType, Value};
 
@@ -68,7 +69,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
         }))
     }),
     pure("overlay", &[Take::Any, Take::Any, Take::Int, Take::Int], same, overlay).least(3),
-    pure("concat", &[Take::Rest], text, |call| {
+    pure("concat", &[Take::Any, Take::Rest], text, |call| {
         let mut out = String::new();
         call.values.iter().filter(|value| !value.is_null()).for_each(|value| push_output(value, &mut out));
         Ok(of_text(out))
@@ -101,8 +102,9 @@ pub(super) const FUNCTIONS: &[Native] = &[
     pure("decode", &[Take::Text, Take::Text], bytea, decode),
     pure("octet_length", &[Take::Any], int4, |call| Ok(count(bytes_of(call.values.first()).len()))),
     pure("bit_length", &[Take::Any], int4, |call| Ok(count(bytes_of(call.values.first()).len().saturating_mul(8)))),
+    pure("md5", &[Take::Any], text, |call| Ok(of_text(super::digest::md5(&bytes_of(call.values.first()))))),
     pure("get_byte", &[Take::Any, Take::Int], int4, |call| {
-        let bytes = bytes_of(call.values.first());
+        let bytes = written_bytes(call.values.first())?;
         let at = usize::try_from(call.int(1).unwrap_or(-1)).ok();
         match at.and_then(|at| bytes.get(at)) {
             Some(byte) => Ok(Value::Int32(i32::from(*byte))),
@@ -110,7 +112,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
         }
     }),
     pure("set_byte", &[Take::Any, Take::Int, Take::Int], bytea, |call| {
-        let mut bytes = bytes_of(call.values.first());
+        let mut bytes = written_bytes(call.values.first())?;
         let at = usize::try_from(call.int(1).unwrap_or(-1)).ok();
         let length = bytes.len();
         match at.and_then(|at| bytes.get_mut(at)) {
@@ -216,11 +218,12 @@ fn overlay(call: &Call<'_>) -> Result<Value<'static>> {
         return Err(refused("22011", "negative substring length not allowed"));
     }
     let start = usize::try_from(from - 1).unwrap_or(usize::MAX);
-    if let (Some(Value::Bytes(whole)), Some(Value::Bytes(new))) = (call.values.first(), call.values.get(1)) {
+    if let Some(Value::Bytes(whole)) = call.values.first() {
+        let new = written_bytes(call.values.get(1))?;
         let length = call.int(3).unwrap_or_else(|| i64::try_from(new.len()).unwrap_or(i64::MAX));
         let rest = rest_of(from, length);
         let mut out: Vec<u8> = whole.iter().take(start).copied().collect();
-        out.extend_from_slice(new);
+        out.extend_from_slice(&new);
         out.extend(whole.iter().skip(rest));
         return Ok(Value::Bytes(out.into()));
     }
@@ -243,6 +246,14 @@ fn bytes_of(value: Option<&Value<'_>>) -> Vec<u8> {
         Some(Value::Bytes(bytes)) => bytes.to_vec(),
         Some(Value::Text(text) | Value::Json(text)) => text.as_bytes().to_vec(),
         other => output(other).into_bytes(),
+    }
+}
+
+/// Bytes, or those that a text stands for.
+fn written_bytes(value: Option<&Value<'_>>) -> Result<Vec<u8>> {
+    match value {
+        Some(Value::Text(text)) => super::casts::bytes(text),
+        other => Ok(bytes_of(other)),
     }
 }
 
@@ -280,6 +291,12 @@ pub(super) fn float_text(number: f64, shortest: &str) -> String {
     format!("{sign}{first}{point}{rest}e{mark}{:02}", exponent.unsigned_abs())
 }
 
+/// Day and time, with the microseconds that are not zero.
+pub(super) fn moment_text(moment: &NaiveDateTime, separator: char) -> String {
+    let text = format!("{}{separator}{}", moment.format("%Y-%m-%d"), moment.format("%H:%M:%S%.6f"));
+    text.trim_end_matches('0').strip_suffix('.').map_or_else(|| text.trim_end_matches('0').to_owned(), str::to_owned)
+}
+
 /// The text of a value as PostgreSQL shows it.
 pub(super) fn output(value: Option<&Value<'_>>) -> String {
     let mut out = String::new();
@@ -296,8 +313,8 @@ pub(super) fn push_output(value: &Value<'_>, out: &mut String) {
         Value::Float32(number) => out.push_str(&float_text(f64::from(*number), &number.to_string())),
         Value::Float64(number) => out.push_str(&float_text(*number, &number.to_string())),
         Value::Decimal(number) => out.push_str(&number.to_plain_string()),
-        Value::Timestamp(moment) => _ = write!(out, "{}", moment.format("%Y-%m-%d %H:%M:%S%.f")),
-        Value::TimestampTz(moment) => _ = write!(out, "{}", moment.to_utc().format("%Y-%m-%d %H:%M:%S%.f+00")),
+        Value::Timestamp(moment) => out.push_str(&moment_text(moment, ' ')),
+        Value::TimestampTz(moment) => _ = write!(out, "{}+00", moment_text(&moment.naive_utc(), ' ')),
         Value::Bytes(bytes) | Value::Object(bytes) => {
             out.push_str("\\x");
             bytes.iter().for_each(|byte| _ = write!(out, "{byte:02x}"));
@@ -409,10 +426,7 @@ fn format(call: &Call<'_>) -> Result<Value<'static>> {
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 fn encode(call: &Call<'_>) -> Result<Value<'static>> {
-    let bytes = match call.values.first() {
-        Some(Value::Text(text)) => super::casts::bytes(text)?,
-        other => bytes_of(other),
-    };
+    let bytes = written_bytes(call.values.first())?;
     let mut out = String::new();
     match call.text(1).to_ascii_lowercase().as_str() {
         "hex" => bytes.iter().for_each(|byte| _ = write!(out, "{byte:02x}")),

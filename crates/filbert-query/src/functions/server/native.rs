@@ -14,7 +14,7 @@ use filbert_grid::query::{ColumnReader, Dialect, Session, arrow_type};
 use super::super::row::wrong_arguments;
 use crate::catalogs::Scene;
 use crate::surroundings::Surroundings;
-use crate::types::{OID, field, field_type_of, pg_type_of, scalar_of, with_pg_type};
+use crate::types::{BPCHAR, OID, PgType, field, field_type_of, pg_type_of, scalar_of};
 
 /// What an argument is taken as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,7 +235,15 @@ impl ScalarUDFImpl for Wrapped {
         let field = field(self.native.name, &(self.native.gives)(&types), true);
         let pg_types: Vec<Option<u32>> = args.arg_fields.iter().map(|field| pg_type_of(field)).collect();
         Ok(match (self.native.gives_pg)(&pg_types) {
-            Some(oid) => with_pg_type(field, oid).into(),
+            // The length stands in the call.
+            Some(BPCHAR) => {
+                let length = match args.scalar_arguments.get(1) {
+                    Some(Some(ScalarValue::Int64(Some(length)))) => u32::try_from(*length).ok(),
+                    _ => None,
+                };
+                PgType { oid: BPCHAR, length }.mark(field).into()
+            }
+            Some(oid) => PgType::of(oid).mark(field).into(),
             None => field.into(),
         })
     }
