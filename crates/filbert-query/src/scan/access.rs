@@ -3,11 +3,12 @@
 //! An [`AccessPlan`] is made once of a statement's filter and may hold parameters; [`AccessPlan::resolve`] puts in their values.
 //! What it finds are candidates: the filter is checked on each of them afterwards.
 
+use std::borrow::Cow;
 use std::ops::Bound;
 
 use datafusion::logical_expr::expr::{InList, Like, Placeholder};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
-use filbert_data::{Blob, FieldPath, FieldType, Kinds, Value};
+use filbert_data::{Blob, FieldPath, FieldType, Kinds, Value, uuid_of};
 use filbert_grid::query::SqlError;
 use filbert_grid::{IndexId, IndexKind, Probe};
 
@@ -184,13 +185,14 @@ impl AccessPlan {
                     return Ok(Access::All);
                 }
                 let mut prefixes = vec![Vec::new()];
-                for operands in equal {
+                for (operands, field_type) in equal.iter().zip(types) {
                     let mut longer = Vec::with_capacity(prefixes.len() * operands.len());
                     for operand in operands {
                         let value = operand.value(parameters)?;
                         if value.is_null() {
                             continue;
                         }
+                        let value = as_kept(value, field_type);
                         for prefix in &prefixes {
                             let mut key: Vec<u8> = prefix.clone();
                             value.append_index_key(&mut key);
@@ -211,10 +213,12 @@ impl AccessPlan {
                     (false, _) => {
                         let prefix = prefixes.pop().unwrap_or_default();
                         match range {
-                            Some((from, to)) => match range_probe(&prefix, from, to, parameters)? {
-                                Some(probe) => probe,
-                                None => return Ok(Access::Nothing),
-                            },
+                            Some((from, to)) => {
+                                match range_probe(&prefix, from, to, types.get(equal.len()), parameters)? {
+                                    Some(probe) => probe,
+                                    None => return Ok(Access::Nothing),
+                                }
+                            }
                             // All that begins with the equal attributes, whatever the others are, nulls included.
                             None => Probe::Range {
                                 to: successor(prefix.clone()).map_or(Bound::Unbounded, Bound::Excluded),
@@ -272,6 +276,7 @@ fn range_probe(
     prefix: &[u8],
     from: &Bound<Operand>,
     to: &Bound<Operand>,
+    field_type: Option<&FieldType>,
     parameters: &[Value<'_>],
 ) -> Result<Option<Probe>, SqlError> {
     let encoded = |bound: &Bound<Operand>| -> Result<Option<Option<Vec<u8>>>, SqlError> {
@@ -281,7 +286,7 @@ fn range_probe(
             return Ok(None);
         }
         let mut key = prefix.to_vec();
-        value.append_index_key(&mut key);
+        field_type.map_or(Cow::Borrowed(value), |field_type| as_kept(value, field_type)).append_index_key(&mut key);
         Ok(Some(Some(key)))
     };
     let (Some(low), Some(high)) = (encoded(from)?, encoded(to)?) else { return Ok(None) };
@@ -300,6 +305,17 @@ fn range_probe(
         None => Bound::Unbounded,
     };
     Ok(Some(Probe::Range { from, to, descending: false }))
+}
+
+/// A value as rows keep it: the text of a UUID in its one form.
+fn as_kept<'v>(value: &'v Value<'v>, field_type: &FieldType) -> Cow<'v, Value<'v>> {
+    match (value, field_type) {
+        (Value::Text(text), FieldType::Uuid) => match uuid_of(text.trim()) {
+            Some(uuid) => Cow::Owned(Value::Text(uuid.to_string().into())),
+            None => Cow::Borrowed(value),
+        },
+        _ => Cow::Borrowed(value),
+    }
 }
 
 /// The least text of bytes greater than all that begin with these; `None` if there is none.
@@ -427,6 +443,11 @@ fn operand_of(expr: &Expr) -> Option<Operand> {
             let value = value_of(scalar, &FieldType::Varchar);
             Some(Operand::Constant(value))
         }
+        // What a UUID is compared with is brought into its form where keys are made.
+        Expr::ScalarFunction(call) if call.func.name() == "cast_uuid" => match call.args.as_slice() {
+            [operand @ Expr::Placeholder(_)] => operand_of(operand),
+            _ => None,
+        },
         Expr::Placeholder(Placeholder { id, .. }) => {
             let number: usize = id.strip_prefix('$')?.parse().ok()?;
             Some(Operand::Parameter(number.checked_sub(1)?))

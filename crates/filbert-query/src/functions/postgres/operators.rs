@@ -69,7 +69,7 @@ fn kind_of(field: &FieldRef) -> Kind {
 
 fn kind(operand: &Expr, schema: &DFSchema) -> Kind {
     match operand {
-        Expr::Placeholder(_) => Kind::Unknown,
+        Expr::Placeholder(placeholder) if placeholder.field.is_none() => Kind::Unknown,
         other => other.to_field(schema).map_or(Kind::Unknown, |(_, field)| kind_of(&field)),
     }
 }
@@ -126,8 +126,9 @@ pub(crate) fn binary(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         };
         return match kinds {
             _ if has(Kind::Jsonb) => compared(call("jsonb_order", vec![left]), call("jsonb_order", vec![right])),
-            (Kind::Uuid, Kind::Text) => compared(Some(left), call("cast_uuid", vec![right])),
-            (Kind::Text, Kind::Uuid) => compared(call("cast_uuid", vec![left]), Some(right)),
+            // A parameter's value may be a text in any form.
+            (Kind::Uuid, Kind::Text | Kind::Unknown) => compared(Some(left), call("cast_uuid", vec![right])),
+            (Kind::Text | Kind::Unknown, Kind::Uuid) => compared(call("cast_uuid", vec![left]), Some(right)),
             (Kind::Array, Kind::Array) => {
                 compared(call("array_compare", vec![left, right]), Some(lit(ScalarValue::Int32(Some(0)))))
             }
@@ -291,12 +292,15 @@ fn in_list(expr: &Expr, list: &[Expr], negated: bool, schema: &DFSchema) -> Opti
         }
         _ => return None,
     };
+    let is_parameter = |item: &Expr| function == "cast_uuid" && matches!(item, Expr::Placeholder(_));
     let wanted = |item: &Expr| match (function, kind(item, schema)) {
+        _ if is_parameter(item) => call(function, vec![item.clone()]),
         ("cast_uuid", Kind::Uuid | Kind::Unknown) | ("cast_bytea", Kind::Bytes | Kind::Unknown) => Some(item.clone()),
         _ => call(function, vec![item.clone()]),
     };
     // What is made of constants is one: plans of lookups read literals.
-    let is_changed = function == "jsonb_order" || list.iter().any(|item| kind(item, schema) == Kind::Text);
+    let is_changed =
+        function == "jsonb_order" || list.iter().any(|item| kind(item, schema) == Kind::Text || is_parameter(item));
     if !is_changed {
         return None;
     }
