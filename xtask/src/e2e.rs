@@ -179,6 +179,11 @@ fn member_command(workspace: &Workspace, peer: Peer) -> Result<Vec<String>> {
     }
 }
 
+/// The words that start a real Hazelcast member, as a JSON array.
+pub(crate) fn hazelcast_member(workspace: &Workspace) -> Result<String> {
+    Ok(serde_json::Value::from(member_command(workspace, Peer::Hazelcast)?).to_string())
+}
+
 /// All suites write to one member, then all read what every other has written.
 ///
 /// With Filbert that member is embedded in a Rust program, which writes too and compares what it finds byte for byte.

@@ -1,4 +1,5 @@
-//! Files that are written from the code: the compatibility table of the README and the reference of settings.
+//! Files that are written from the code: the compatibility table of the README, the reference of settings, and the
+//! list of differences from other databases.
 
 use std::fs;
 use std::path::PathBuf;
@@ -29,16 +30,19 @@ pub(crate) fn write(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-fn files(workspace: &Workspace) -> Result<[(PathBuf, String); 2]> {
+fn files(workspace: &Workspace) -> Result<[(PathBuf, String); 3]> {
     let readme_path = workspace.root.join("README.md");
     let readme = fs::read_to_string(&readme_path).context("reading README.md")?;
     let example = "run --release --quiet --package filbert-hazelcast --example compatibility";
     let table = shell::output(&mut workspace.cargo(example))?;
     let settings =
         shell::output(&mut workspace.cargo("run --release --quiet --package filbert -- settings --markdown"))?;
+    let differences = "run --release --quiet --package filbert-differential -- --markdown";
+    let differences = shell::output(&mut workspace.cargo(differences))?;
     Ok([
         (readme_path, between_markers(&readme, &table)?),
         (workspace.root.join("docs/reference/settings.md"), settings),
+        (workspace.root.join("docs/reference/differences.md"), differences),
     ])
 }
 

@@ -73,6 +73,7 @@ const LAYERS: &[Layer] = &[
         tests_use: &[],
         network: true,
     },
+    Layer { name: "filbert-differential", uses: &["filbert-client"], tests_use: &[], network: true },
     Layer { name: "xtask", uses: &[], tests_use: &[], network: false },
 ];
 

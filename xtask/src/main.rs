@@ -1,4 +1,4 @@
-//! Every chore of the project as one command: `cargo xtask verify | fix | test | e2e | fuzz | bench`.
+//! Every chore of the project as one command: `cargo xtask verify | fix | test | e2e | fuzz | differential | bench`.
 //!
 //! A chore is a list of steps. A failed step does not keep the next from running; the summary at the end names every
 //! one that failed, and the exit status tells. Only `fix`, and the tools that the tests need, write anything.
@@ -59,6 +59,12 @@ enum Chore {
         #[arg(long, default_value_t = 60)]
         seconds: u32,
     },
+    /// Compare answers to generated statements with PostgreSQL's and Hazelcast's
+    Differential {
+        /// Passed on to `filbert-differential`; `--help` lists them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Run an experiment beside Hazelcast and an echo server
     Bench {
         /// p (pipelining), s (put against set), q (queries) or memory
@@ -103,6 +109,7 @@ fn run(chore: Chore) -> Result<bool> {
         }
         Chore::E2e { languages, peer } => e2e::run(&mut steps, &languages, peer),
         Chore::Fuzz { seconds } => tests::fuzz(&mut steps, seconds),
+        Chore::Differential { options } => tests::differential(&mut steps, &options),
         Chore::Bench { experiment, options } => tests::bench(&mut steps, &experiment, &options),
     }
     Ok(steps.finish())

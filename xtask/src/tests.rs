@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{shell, shell::Workspace, steps::Steps, tools};
+use crate::{e2e, shell, shell::Workspace, steps::Steps, tools};
 
 /// How long CI looks for input that breaks a decoder.
 const FUZZ_SECONDS: u32 = 60;
@@ -74,6 +74,21 @@ fn fuzz_targets(workspace: &Workspace) -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+/// Compares Filbert's answers with those of PostgreSQL and of a Hazelcast member.
+pub(crate) fn differential(steps: &mut Steps, options: &[String]) {
+    let built = steps.step("the oracle and the members", |workspace| {
+        tools::postgresql()?;
+        shell::run(&mut workspace.cargo("build --release --locked --package filbert --package filbert-differential"))
+    });
+    if !built {
+        return;
+    }
+    steps.step("comparison with PostgreSQL and Hazelcast", |workspace| {
+        let mut oracle = shell::command(workspace.program("filbert-differential"), options, &workspace.root);
+        shell::run(oracle.env("FILBERT_DIFFERENTIAL_MEMBER", e2e::hazelcast_member(workspace)?))
+    });
 }
 
 /// Hands over to the load generator, which starts the servers and prints the tables.

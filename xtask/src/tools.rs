@@ -25,6 +25,14 @@ pub(crate) const NODE: Tool = Tool { program: "node", packages: &["nodejs"] };
 pub(crate) const NPM: Tool = Tool { program: "npm", packages: &["npm"] };
 pub(crate) const GO: Tool = Tool { program: "go", packages: &["golang-go"] };
 
+/// PostgreSQL's server, whose programs Debian keeps off the search path.
+pub(crate) fn postgresql() -> Result<()> {
+    let is_there = Path::new("/usr/lib/postgresql").read_dir().is_ok_and(|mut versions| {
+        versions.any(|version| version.is_ok_and(|version| version.path().join("bin/initdb").is_file()))
+    });
+    if is_there { Ok(()) } else { packages(&["postgresql"]) }
+}
+
 /// Installs those of the tools that are missing.
 pub(crate) fn install(tools: &[Tool]) -> Result<()> {
     let missing: Vec<&str> =

@@ -1,0 +1,313 @@
+//! Whether two servers say the same, and if not, how they differ.
+
+use std::collections::BTreeMap;
+
+use crate::outcome::{Answer, Outcome, Row};
+
+/// How an answer of Filbert's differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Other rows.
+    Rows,
+    /// The same rows in another order, where the order is told.
+    Order,
+    /// Columns of other types.
+    Types,
+    /// Columns with other names.
+    Names,
+    /// Another command tag, and so another number of rows.
+    Tag,
+    /// A table holds other rows after a change.
+    Table,
+    /// What the other server refuses.
+    Accepted,
+    /// An error about a value where the other server answers.
+    Failed,
+    /// The same statement had another answer the second time.
+    Unstable,
+    /// Rows that a condition divides do not add up.
+    Partition,
+    /// Many connections at once left something else than they were told.
+    Race,
+    /// An error in a library's words, or of a panic.
+    Foreign,
+    /// The connection ended.
+    Lost,
+    /// No answer in time.
+    Timeout,
+}
+
+impl Kind {
+    const ALL: [Kind; 14] = [
+        Kind::Rows,
+        Kind::Order,
+        Kind::Types,
+        Kind::Names,
+        Kind::Tag,
+        Kind::Table,
+        Kind::Accepted,
+        Kind::Failed,
+        Kind::Unstable,
+        Kind::Partition,
+        Kind::Race,
+        Kind::Foreign,
+        Kind::Lost,
+        Kind::Timeout,
+    ];
+
+    pub(crate) fn named(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// In words.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Rows => "other rows",
+            Kind::Order => "other order",
+            Kind::Types => "other types",
+            Kind::Names => "other names of columns",
+            Kind::Tag => "other command tag",
+            Kind::Table => "other rows in the table after a change",
+            Kind::Accepted => "accepted, though refused by the other",
+            Kind::Failed => "an error about values where the other answers",
+            Kind::Unstable => "another answer the second time",
+            Kind::Partition => "the parts of a condition are not the whole",
+            Kind::Race => "lost in a race",
+            Kind::Foreign => "a library's words or a panic",
+            Kind::Lost => "connection lost",
+            Kind::Timeout => "no answer in time",
+        }
+    }
+}
+
+/// What comes of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Same,
+    /// Both refuse.
+    BothRefuse,
+    /// Filbert refuses, for this cause; that is allowed, and counted.
+    Refused(String),
+    Different(Kind),
+}
+
+/// How rows are compared.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct How {
+    pub(crate) is_ordered: bool,
+    /// Floats may differ in their last digits.
+    pub(crate) is_inexact: bool,
+    /// Filbert may answer what the other refuses, and name columns otherwise.
+    pub(crate) is_superset: bool,
+}
+
+/// Compares Filbert's outcome with the other server's.
+pub(crate) fn compare(other: &Outcome, filbert: &Outcome, how: How) -> Verdict {
+    match (other, filbert) {
+        (_, Outcome::Lost(_)) => Verdict::Different(Kind::Lost),
+        (_, Outcome::Timeout) => Verdict::Different(Kind::Timeout),
+        (_, Outcome::Failure { message, rest, .. }) if is_foreign(message) || is_foreign(rest) => {
+            Verdict::Different(Kind::Foreign)
+        }
+        (Outcome::Answer(_), Outcome::Failure { sqlstate, .. })
+            if sqlstate.starts_with("22") || sqlstate.starts_with("XX") =>
+        {
+            Verdict::Different(Kind::Failed)
+        }
+        (Outcome::Answer(_), Outcome::Failure { sqlstate, message, .. }) => Verdict::Refused(cause(sqlstate, message)),
+        (Outcome::Answer(other), Outcome::Answer(filbert)) => answers(other, filbert, how),
+        (Outcome::Failure { .. }, Outcome::Answer(_)) if how.is_superset => Verdict::BothRefuse,
+        (Outcome::Failure { .. }, Outcome::Answer(_)) => Verdict::Different(Kind::Accepted),
+        // What the other server cannot answer, in time or at all, is no measure.
+        _ => Verdict::BothRefuse,
+    }
+}
+
+fn answers(other: &Answer, filbert: &Answer, how: How) -> Verdict {
+    let oids = |answer: &Answer| answer.columns.iter().map(|column| column.oid).collect::<Vec<_>>();
+    let names = |answer: &Answer| answer.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
+    let floats: Vec<bool> =
+        other.columns.iter().map(|column| how.is_inexact && matches!(column.oid, 700 | 701)).collect();
+    if !same_rows(&other.rows, &filbert.rows, &floats, false) {
+        return Verdict::Different(Kind::Rows);
+    }
+    if oids(other) != oids(filbert) {
+        return Verdict::Different(Kind::Types);
+    }
+    if how.is_ordered && !same_rows(&other.rows, &filbert.rows, &floats, true) {
+        return Verdict::Different(Kind::Order);
+    }
+    if !how.is_superset && names(other) != names(filbert) {
+        return Verdict::Different(Kind::Names);
+    }
+    if other.tag != filbert.tag {
+        return Verdict::Different(Kind::Tag);
+    }
+    Verdict::Same
+}
+
+/// Whether the rows are the same, as lists or as multisets.
+pub(crate) fn same_rows(one: &[Row], other: &[Row], floats: &[bool], is_ordered: bool) -> bool {
+    let seen = |rows: &[Row]| -> Vec<Row> { rows.iter().map(|row| rounded(row, floats)).collect() };
+    let (mut one, mut other) = (seen(one), seen(other));
+    if !is_ordered {
+        one.sort();
+        other.sort();
+    }
+    one.len() == other.len() && one.iter().zip(&other).all(|(one, other)| same_row(one, other, floats))
+}
+
+fn same_row(one: &Row, other: &Row, floats: &[bool]) -> bool {
+    one.len() == other.len()
+        && one.iter().zip(other).enumerate().all(|(index, (one, other))| {
+            one == other
+                || (floats.get(index).copied().unwrap_or_default()
+                    && one.as_deref().zip(other.as_deref()).is_some_and(is_close))
+        })
+}
+
+/// The row with its inexact floats cut to some digits, so that rows that are close sort alike.
+fn rounded(row: &Row, floats: &[bool]) -> Row {
+    let value = |(index, value): (usize, &Option<String>)| {
+        let number = value.as_ref().filter(|_| floats.get(index).copied().unwrap_or_default())?.parse::<f64>().ok()?;
+        let zero_or_number = if number.abs() < 1e-9 { 0.0 } else { number };
+        Some(format!("{zero_or_number:.4e}"))
+    };
+    row.iter().enumerate().map(|(index, text)| value((index, text)).or_else(|| text.clone())).collect()
+}
+
+/// Whether two floats differ by no more than a sum in another order does.
+fn is_close((one, other): (&str, &str)) -> bool {
+    let (Ok(one), Ok(other)) = (one.parse::<f64>(), other.parse::<f64>()) else { return false };
+    (one - other).abs() <= 2e-4 * one.abs().max(other.abs())
+}
+
+/// Words that only Arrow, DataFusion, sqlparser or Rust use.
+const FOREIGN: [&str; 42] = [
+    "DataFusion",
+    "datafusion",
+    "Arrow",
+    "arrow",
+    "Utf8",
+    "Int8",
+    "Int16",
+    "Int32",
+    "Int64",
+    "UInt",
+    "Float32",
+    "Float64",
+    "Decimal128",
+    "Decimal256",
+    "Date32",
+    "Time64",
+    "Timestamp(",
+    "Interval(",
+    "MonthDayNano",
+    "ScalarValue",
+    "This feature is not implemented",
+    "not implemented",
+    "nternal error",
+    "panicked",
+    "cancelled by the user",
+    "Optimizer",
+    "LogicalPlan",
+    "ScalarFunction",
+    "type_coercion",
+    "unwrap",
+    "ParserError",
+    "sql parser error",
+    "Schema error",
+    "Error during planning",
+    "Invalid argument error",
+    "Physical plan",
+    "physical expr",
+    "Parser error",
+    "Cast error",
+    "Compute error",
+    "External error",
+    "List(",
+];
+
+fn is_foreign(text: &str) -> bool {
+    FOREIGN.iter().any(|word| text.contains(word))
+}
+
+/// Why something was refused, without the names and numbers of the one statement.
+pub(crate) fn cause(sqlstate: &str, message: &str) -> String {
+    const CHARACTERS_MAX: usize = 110;
+    let mut cause = format!("{sqlstate} ");
+    let mut quote = None;
+    for character in message.chars() {
+        match (quote, character) {
+            (Some(open), _) if open == character => {
+                quote = None;
+                cause.push(character);
+            }
+            (Some(_), _) => {}
+            (None, '"' | '\'') => {
+                quote = Some(character);
+                cause.push(character);
+            }
+            (None, digit) if digit.is_ascii_digit() => {
+                if !cause.ends_with('9') {
+                    cause.push('9');
+                }
+            }
+            (None, other) => cause.push(other),
+        }
+    }
+    cause.chars().take(CHARACTERS_MAX).collect()
+}
+
+/// How often each of several things was seen, the most frequent first.
+pub(crate) fn by_count(counts: &BTreeMap<String, usize>) -> Vec<(&str, usize)> {
+    let mut list: Vec<(&str, usize)> = counts.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+    list.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Column;
+
+    fn rows(values: &[&str], oid: u32) -> Outcome {
+        let rows = values.iter().map(|value| vec![Some((*value).to_owned())]).collect();
+        Outcome::Answer(Answer { columns: vec![Column { name: "c".to_owned(), oid }], rows, ..Answer::default() })
+    }
+
+    fn refused(sqlstate: &str, message: &str) -> Outcome {
+        Outcome::Failure { sqlstate: sqlstate.to_owned(), message: message.to_owned(), rest: String::new() }
+    }
+
+    #[test]
+    fn order_counts_where_it_is_told() {
+        let ordered = How { is_ordered: true, ..How::default() };
+        assert_eq!(compare(&rows(&["1", "2"], 23), &rows(&["2", "1"], 23), How::default()), Verdict::Same);
+        assert_eq!(compare(&rows(&["1", "2"], 23), &rows(&["2", "1"], 23), ordered), Verdict::Different(Kind::Order));
+        assert_eq!(compare(&rows(&["1"], 23), &rows(&["1"], 20), ordered), Verdict::Different(Kind::Types));
+    }
+
+    #[test]
+    fn floats_may_differ_where_it_is_allowed() {
+        let inexact = How { is_inexact: true, ..How::default() };
+        assert_eq!(compare(&rows(&["0.1"], 701), &rows(&["0.10000000000000002"], 701), inexact), Verdict::Same);
+        let exact = compare(&rows(&["0.1"], 701), &rows(&["0.10000000000000002"], 701), How::default());
+        assert_eq!(exact, Verdict::Different(Kind::Rows));
+        assert_eq!(compare(&rows(&["0.1"], 1700), &rows(&["0.11"], 1700), inexact), Verdict::Different(Kind::Rows));
+    }
+
+    #[test]
+    fn refusals_are_told_apart() {
+        let answer = rows(&["1"], 23);
+        let plain = refused("0A000", "\"x\" takes 7 values");
+        assert_eq!(compare(&answer, &plain, How::default()), Verdict::Refused("0A000 \"\" takes 9 values".to_owned()));
+        let foreign = refused("0A000", "cannot cast Utf8View");
+        assert_eq!(compare(&plain, &foreign, How::default()), Verdict::Different(Kind::Foreign));
+        assert_eq!(compare(&plain, &answer, How::default()), Verdict::Different(Kind::Accepted));
+        assert_eq!(
+            compare(&answer, &refused("22003", "out of range"), How::default()),
+            Verdict::Different(Kind::Failed)
+        );
+    }
+}

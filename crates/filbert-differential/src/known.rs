@@ -1,0 +1,161 @@
+//! Differences that are known: decisions, each with its reason, and defects that are still open.
+//!
+//! Both lists are files of the crate. `decisions.json` is what `docs/reference/differences.md` is written from; `open.json`
+//! is printed by every run, so that nothing in it is forgotten.
+
+use anyhow::{Context, Result};
+use regex::Regex;
+use serde::Deserialize;
+
+use crate::compare::Kind;
+use crate::report::Finding;
+
+const DECISIONS: &str = include_str!("../decisions.json");
+const OPEN: &str = include_str!("../open.json");
+
+/// A known difference, as its file tells it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    /// What it is called in reports and documentation.
+    title: String,
+    /// `postgres`, `hazelcast`, or both.
+    dialect: String,
+    /// Why it is so; of an open one, what is wrong.
+    reason: String,
+    /// The kinds of difference, by their names; any when there is none.
+    #[serde(default)]
+    kinds: Vec<String>,
+    /// What the statement matches; any when it is empty.
+    #[serde(default)]
+    statement: String,
+    /// What the other server's outcome matches.
+    #[serde(default)]
+    other: String,
+    /// What Filbert's outcome matches.
+    #[serde(default)]
+    filbert: String,
+    /// A statement that shows it, for the documentation.
+    #[serde(default)]
+    example: String,
+}
+
+/// An entry that findings are compared with.
+struct Known {
+    entry: Entry,
+    patterns: [Regex; 3],
+}
+
+/// All known differences.
+pub(crate) struct KnownDifferences {
+    decisions: Vec<Known>,
+    open: Vec<Known>,
+}
+
+/// What a finding is, if it is known.
+pub(crate) enum Standing<'a> {
+    Decision(&'a str),
+    Open(&'a str),
+}
+
+impl KnownDifferences {
+    /// Reads both files.
+    pub(crate) fn read() -> Result<KnownDifferences> {
+        let decisions = read(DECISIONS).context("reading decisions.json")?;
+        Ok(KnownDifferences { decisions, open: read(OPEN).context("reading open.json")? })
+    }
+
+    /// What is known of a finding.
+    pub(crate) fn standing(&self, finding: &Finding) -> Option<Standing<'_>> {
+        let matching = |list: &'_ [Known]| list.iter().position(|known| known.matches(finding));
+        if let Some(known) = matching(&self.decisions).and_then(|at| self.decisions.get(at)) {
+            return Some(Standing::Decision(&known.entry.title));
+        }
+        matching(&self.open).and_then(|at| self.open.get(at)).map(|known| Standing::Open(&known.entry.title))
+    }
+
+    /// What is open, a line for each.
+    pub(crate) fn open(&self) -> Vec<String> {
+        self.open.iter().map(|known| format!("{}: {}", known.entry.title, known.entry.reason)).collect()
+    }
+
+    /// The page of the documentation that lists the decisions.
+    pub(crate) fn markdown(&self) -> String {
+        let mut text = String::from(
+            "# Differences from PostgreSQL and Hazelcast\n\nWhere Filbert answers otherwise on purpose. `cargo xtask differential` compares \
+             generated statements with both, and accepts\nthese differences alone. What Filbert refuses with an error that says so is not listed \
+             here. This page is written by\n`cargo xtask fix` from `crates/filbert-differential/decisions.json`.\n",
+        );
+        for (title, dialect) in [("PostgreSQL", "postgres"), ("Hazelcast", "hazelcast")] {
+            text.push_str(&format!("\n## {title}\n\n| difference | reason | example |\n|---|---|---|\n"));
+            for Known { entry, .. } in self.decisions.iter().filter(|known| known.entry.dialect.contains(dialect)) {
+                let example = if entry.example.is_empty() {
+                    String::new()
+                } else {
+                    format!("`{}`", entry.example.replace('|', "\\|"))
+                };
+                text.push_str(&format!("| {} | {} | {example} |\n", entry.title, entry.reason));
+            }
+        }
+        text
+    }
+}
+
+impl Known {
+    fn matches(&self, finding: &Finding) -> bool {
+        let [statement, other, filbert] = &self.patterns;
+        let kinds = &self.entry.kinds;
+        (kinds.is_empty() || kinds.iter().any(|kind| kind == finding.kind.name()))
+            && self.entry.dialect.contains(finding.dialect)
+            && statement.is_match(&finding.statement)
+            && other.is_match(&finding.other)
+            && filbert.is_match(&finding.filbert)
+    }
+}
+
+fn read(text: &str) -> Result<Vec<Known>> {
+    let entries: Vec<Entry> = serde_json::from_str(text)?;
+    let known = |entry: Entry| {
+        for kind in &entry.kinds {
+            Kind::named(kind).with_context(|| format!("{:?} of {:?} is no kind of difference", kind, entry.title))?;
+        }
+        let pattern =
+            |text: &str| Regex::new(text).with_context(|| format!("the pattern {text:?} of {:?}", entry.title));
+        let patterns = [pattern(&entry.statement)?, pattern(&entry.other)?, pattern(&entry.filbert)?];
+        Ok(Known { entry, patterns })
+    };
+    entries.into_iter().map(known).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(statement: &str) -> Finding {
+        let (place, other, filbert) = (String::new(), "1".to_owned(), "2".to_owned());
+        Finding {
+            kind: Kind::Rows,
+            dialect: "postgres",
+            place,
+            setup: Vec::new(),
+            statement: statement.to_owned(),
+            other,
+            filbert,
+        }
+    }
+
+    #[test]
+    fn the_files_can_be_read() {
+        assert!(KnownDifferences::read().unwrap().markdown().contains("## Hazelcast"));
+    }
+
+    #[test]
+    fn a_finding_is_known_by_its_patterns() {
+        let text =
+            r#"[{"title": "t", "dialect": "postgres", "reason": "r", "kinds": ["other rows"], "statement": "f\\("}]"#;
+        let known = KnownDifferences { decisions: Vec::new(), open: read(text).unwrap() };
+        assert!(matches!(known.standing(&finding("select f(1)")), Some(Standing::Open("t"))));
+        assert!(known.standing(&finding("select g(1)")).is_none());
+        assert!(read(r#"[{"title": "t", "dialect": "postgres", "reason": "r", "kinds": ["unheard of"]}]"#).is_err());
+    }
+}

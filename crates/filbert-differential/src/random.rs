@@ -1,0 +1,78 @@
+//! The one source of randomness: SplitMix64, so that a seed gives the same statements on every machine.
+
+/// A seeded generator of random numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    /// A generator of its own for one part of a run.
+    pub(crate) fn new(seed: u64, part: u64) -> Random {
+        let mut random = Random(seed ^ part.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        random.next();
+        random
+    }
+
+    /// The next 64 bits.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`; zero when there is none.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        let end = end.max(1) as u64;
+        usize::try_from(self.next() % end).unwrap_or_default()
+    }
+
+    /// A number from `first` to `last`, both included.
+    pub(crate) fn between(&mut self, first: i64, last: i64) -> i64 {
+        let span = last.wrapping_sub(first).unsigned_abs().saturating_add(1);
+        first.wrapping_add((self.next() % span).cast_signed())
+    }
+
+    /// True in `percent` of a hundred times.
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of several.
+    pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        items.get(self.below(items.len()))
+    }
+
+    /// One of several texts; empty when there is none.
+    pub(crate) fn word<'a>(&mut self, items: &[&'a str]) -> &'a str {
+        self.pick(items).copied().unwrap_or_default()
+    }
+
+    /// Brings the items into a random order.
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_numbers_again() {
+        let (mut one, mut other) = (Random::new(7, 1), Random::new(7, 1));
+        assert!((0..100).all(|_| one.next() == other.next()));
+        assert_ne!(Random::new(7, 1).next(), Random::new(7, 2).next());
+    }
+
+    #[test]
+    fn numbers_stay_within_their_bounds() {
+        let mut random = Random::new(1, 0);
+        assert!((0..1000).all(|_| random.below(3) < 3));
+        assert!((0..1000).all(|_| (-2..=2).contains(&random.between(-2, 2))));
+        assert_eq!(random.below(0), 0);
+        let _ = random.between(i64::MIN, i64::MAX);
+    }
+}

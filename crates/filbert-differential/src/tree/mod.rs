@@ -1,0 +1,341 @@
+//! Statements as trees: made by the generator, printed as text with literals or with parameters, and made smaller.
+//!
+//! A tree knows no more of SQL than it needs for that. An operator, a function, an aggregate or a window is a pattern
+//! with places for its operands, taken from the table of functions; queries and changes have clauses that can go.
+
+mod print;
+pub(crate) mod shrink;
+mod types;
+pub(crate) mod visit;
+
+pub(crate) use print::{Printed, print};
+
+pub(crate) use types::Type;
+
+/// Whose SQL a statement is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Postgres,
+    Hazelcast,
+}
+
+impl Dialect {
+    /// The types of its columns and literals.
+    pub(crate) fn types(self) -> &'static [Type] {
+        match self {
+            Dialect::Postgres => &Type::ALL,
+            Dialect::Hazelcast => &[
+                Type::Int2,
+                Type::Int4,
+                Type::Int8,
+                Type::Numeric,
+                Type::Real,
+                Type::Double,
+                Type::Text,
+                Type::Bool,
+                Type::Date,
+                Type::Timestamp,
+                Type::Time,
+            ],
+        }
+    }
+
+    /// What it is called in files and reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Dialect::Postgres => "postgres",
+            Dialect::Hazelcast => "hazelcast",
+        }
+    }
+
+    /// The name of a table's key.
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Dialect::Postgres => "id",
+            Dialect::Hazelcast => "__key",
+        }
+    }
+}
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Expr {
+    Literal(Literal),
+    /// A name, a keyword or a number of a column: anything that is neither computed nor a parameter.
+    Word {
+        text: String,
+        kind: Type,
+    },
+    /// A pattern whose places `{0}`, `{1}` .. are filled by the operands.
+    Apply {
+        pattern: String,
+        kind: Type,
+        operands: Vec<Expr>,
+        inexact: bool,
+    },
+    /// A pattern whose place `{}` is filled by a query, and the others by operands.
+    Nested {
+        pattern: String,
+        kind: Type,
+        operands: Vec<Expr>,
+        query: Box<Query>,
+    },
+}
+
+/// A value that is written down.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Literal {
+    pub(crate) kind: Type,
+    /// In the type's text form; none for NULL.
+    pub(crate) text: Option<String>,
+    /// Whether the text says its type by a cast.
+    pub(crate) is_cast: bool,
+    /// Whether it may become a parameter.
+    pub(crate) is_parameter: bool,
+}
+
+/// A query: `WITH`, a body, an order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Query {
+    pub(crate) with: Vec<Common>,
+    pub(crate) body: Body,
+    pub(crate) order: Vec<(Expr, &'static str)>,
+    pub(crate) limit: Option<usize>,
+    pub(crate) offset: Option<usize>,
+}
+
+/// A query of a `WITH`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Common {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<String>,
+    /// `materialized`, `not materialized` or nothing.
+    pub(crate) hint: &'static str,
+    pub(crate) query: Query,
+    /// Joined by `UNION ALL`, with this name in its scope.
+    pub(crate) again: Option<Query>,
+}
+
+/// What gives a query's rows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Body {
+    Select(Box<Select>),
+    Values(Vec<Vec<Expr>>),
+    Set { operator: &'static str, left: Box<Query>, right: Box<Query> },
+}
+
+/// One SELECT.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub(crate) struct Select {
+    /// `distinct`, or nothing.
+    pub(crate) distinct: &'static str,
+    pub(crate) items: Vec<Item>,
+    pub(crate) from: Vec<Source>,
+    pub(crate) filter: Option<Expr>,
+    pub(crate) group: Option<Group>,
+    pub(crate) having: Option<Expr>,
+}
+
+/// A column of a SELECT.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Item {
+    pub(crate) expr: Expr,
+    pub(crate) alias: Option<String>,
+}
+
+/// `GROUP BY`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Group {
+    /// With `{}` for the list of keys: `{}`, `rollup ({})`, `cube ({})`, `grouping sets (({}), ())`.
+    pub(crate) pattern: &'static str,
+    pub(crate) keys: Vec<Expr>,
+}
+
+/// What stands in FROM.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Source {
+    Table {
+        name: String,
+        alias: String,
+    },
+    Query {
+        query: Box<Query>,
+        alias: String,
+        columns: Vec<String>,
+        lateral: bool,
+    },
+    /// A function that gives rows.
+    Function {
+        call: Expr,
+        alias: String,
+        lateral: bool,
+    },
+    Join {
+        kind: &'static str,
+        left: Box<Source>,
+        right: Box<Source>,
+        on: Join,
+    },
+}
+
+/// The condition of a join.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Join {
+    None,
+    On(Expr),
+    Using(Vec<String>),
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Statement {
+    Query(Query),
+    Insert {
+        table: String,
+        columns: Vec<String>,
+        rows: Query,
+        conflict: Option<Conflict>,
+        returning: Vec<Item>,
+    },
+    Update {
+        table: String,
+        alias: String,
+        set: Vec<(String, Expr)>,
+        from: Vec<Source>,
+        filter: Option<Expr>,
+        returning: Vec<Item>,
+    },
+    Delete {
+        table: String,
+        alias: String,
+        using: Vec<Source>,
+        filter: Option<Expr>,
+        returning: Vec<Item>,
+    },
+}
+
+/// `ON CONFLICT`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Conflict {
+    pub(crate) target: String,
+    /// None is `DO NOTHING`.
+    pub(crate) set: Vec<(String, Expr)>,
+    pub(crate) filter: Option<Expr>,
+}
+
+impl Expr {
+    pub(crate) fn word(text: impl Into<String>, kind: Type) -> Expr {
+        Expr::Word { text: text.into(), kind }
+    }
+
+    /// A pattern with operands.
+    pub(crate) fn apply(pattern: impl Into<String>, kind: Type, operands: Vec<Expr>) -> Expr {
+        Expr::Apply { pattern: pattern.into(), kind, operands, inexact: false }
+    }
+
+    pub(crate) fn kind(&self) -> Type {
+        match self {
+            Expr::Literal(literal) => literal.kind,
+            Expr::Word { kind, .. } | Expr::Apply { kind, .. } | Expr::Nested { kind, .. } => *kind,
+        }
+    }
+
+    /// Whether the last digits of its floats depend on the order of rows or on a library.
+    pub(crate) fn is_inexact(&self) -> bool {
+        match self {
+            Expr::Literal(_) | Expr::Word { .. } => false,
+            Expr::Apply { operands, inexact, .. } => *inexact || operands.iter().any(Expr::is_inexact),
+            Expr::Nested { operands, query, .. } => operands.iter().any(Expr::is_inexact) || query.is_inexact(),
+        }
+    }
+}
+
+impl Query {
+    pub(crate) fn of(body: Body) -> Query {
+        Query { with: Vec::new(), body, order: Vec::new(), limit: None, offset: None }
+    }
+
+    /// Whether the last digits of its floats depend on the order of rows or on a library.
+    pub(crate) fn is_inexact(&self) -> bool {
+        let common =
+            |common: &Common| common.query.is_inexact() || common.again.as_ref().is_some_and(Query::is_inexact);
+        self.with.iter().any(common)
+            || self.order.iter().any(|(expr, _)| expr.is_inexact())
+            || match &self.body {
+                Body::Select(select) => select.is_inexact(),
+                Body::Values(rows) => rows.iter().flatten().any(Expr::is_inexact),
+                Body::Set { left, right, .. } => left.is_inexact() || right.is_inexact(),
+            }
+    }
+}
+
+impl Select {
+    fn is_inexact(&self) -> bool {
+        self.items.iter().any(|item| item.expr.is_inexact())
+            || self.from.iter().any(Source::is_inexact)
+            || self.filter.iter().chain(&self.having).any(Expr::is_inexact)
+            || self.group.iter().flat_map(|group| &group.keys).any(Expr::is_inexact)
+    }
+}
+
+impl Source {
+    fn is_inexact(&self) -> bool {
+        match self {
+            Source::Table { .. } => false,
+            Source::Query { query, .. } => query.is_inexact(),
+            Source::Function { call, .. } => call.is_inexact(),
+            Source::Join { left, right, on, .. } => {
+                left.is_inexact() || right.is_inexact() || matches!(on, Join::On(expr) if expr.is_inexact())
+            }
+        }
+    }
+}
+
+impl Statement {
+    /// The table that it changes.
+    pub(crate) fn changes(&self) -> Option<&str> {
+        match self {
+            Statement::Query(_) => None,
+            Statement::Insert { table, .. } | Statement::Update { table, .. } | Statement::Delete { table, .. } => {
+                Some(table)
+            }
+        }
+    }
+
+    /// Whether floats of its result are compared with a tolerance.
+    pub(crate) fn is_inexact(&self) -> bool {
+        let set = |set: &[(String, Expr)]| set.iter().any(|(_, expr)| expr.is_inexact());
+        match self {
+            Statement::Query(query) => query.is_inexact(),
+            Statement::Insert { rows, conflict, .. } => {
+                rows.is_inexact() || conflict.as_ref().is_some_and(|conflict| set(&conflict.set))
+            }
+            Statement::Update { set: assigned, .. } => set(assigned),
+            Statement::Delete { .. } => false,
+        }
+    }
+
+    /// Whether the order of its rows is told.
+    pub(crate) fn is_ordered(&self) -> bool {
+        matches!(self, Statement::Query(query) if !query.order.is_empty())
+    }
+
+    /// What it is called in the summary.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Statement::Query(Query { body: Body::Set { .. }, .. }) => "set operation",
+            Statement::Query(Query { body: Body::Values(_), .. }) => "values",
+            Statement::Query(Query { body: Body::Select(select), .. }) => match (&select.group, select.from.as_slice())
+            {
+                (Some(_), _) => "grouped select",
+                (None, [Source::Join { .. }, ..] | [_, _, ..]) => "join",
+                (None, []) => "select without from",
+                (None, _) => "select",
+            },
+            Statement::Insert { conflict: Some(_), .. } => "insert on conflict",
+            Statement::Insert { .. } => "insert",
+            Statement::Update { .. } => "update",
+            Statement::Delete { .. } => "delete",
+        }
+    }
+}
