@@ -1,6 +1,6 @@
 //! The rounds of a comparison: tables, then queries and changes over them, each in several ways and over each variant.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::compare::{Kind, Verdict, cause};
 use crate::generate::Generator;
@@ -9,7 +9,7 @@ use crate::generate::schema::{Schema, Table};
 use crate::outcome::Outcome;
 use crate::random::Random;
 use crate::report::{Finding, Report};
-use crate::session::{Case, Session, Trial, Way};
+use crate::session::{Case, Session, Trial, Variant, Way};
 use crate::tree::{Dialect, Statement, print, shrink};
 
 /// Statements of a round, over the same tables.
@@ -182,10 +182,10 @@ impl Round<'_> {
             return Ok(());
         }
         let (case, trial) = smallest(self.session, kind, case, trial)?;
-        let variant = self.session.variants.get(case.variant).map_or("", |variant| variant.name);
-        let place = format!("{}, {variant}, seed {} round {}", case.way.name(), self.seed, self.round);
+        let variant = self.session.variants.get(case.variant).context("no such variant")?;
+        let place = format!("{}, {}, seed {} round {}", case.way.name(), variant.name, self.seed, self.round);
         let printed = print(&case.statement, self.session.dialect, matches!(case.way, Way::Prepared | Way::Binary));
-        let setup = setup(&case, self.session.dialect);
+        let setup = setup(&case, variant, self.session.dialect);
         let mut statement = printed.text;
         if !printed.parameters.is_empty() {
             let parameters: Vec<_> =
@@ -281,7 +281,7 @@ fn fewer_rows(schema: &Schema) -> Vec<Schema> {
 }
 
 /// The statements that make what a case needs: its tables with the columns that it names.
-fn setup(case: &Case, dialect: Dialect) -> Vec<String> {
+fn setup(case: &Case, variant: &Variant, dialect: Dialect) -> Vec<String> {
     let mut texts: Vec<String> = case.before.iter().map(|before| print(before, dialect, false).text).collect();
     let all = format!("{} {}", print(&case.statement, dialect, false).text, texts.join(" "));
     let changed = case.statement.changes().unwrap_or_default();
@@ -291,7 +291,9 @@ fn setup(case: &Case, dialect: Dialect) -> Vec<String> {
             .columns
             .iter()
             .map(|column| {
-                column.name == "id" || names(&all, &column.name) || changed == table.name && table.columns.len() < 4
+                column.name == dialect.key()
+                    || names(&all, &column.name)
+                    || changed == table.name && table.columns.len() < 4
             })
             .collect();
         let columns =
@@ -300,11 +302,9 @@ fn setup(case: &Case, dialect: Dialect) -> Vec<String> {
             row.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(value, _)| value.clone()).collect()
         };
         let smaller = Table { name: table.name.clone(), columns, rows: table.rows.iter().map(row).collect() };
-        setup.push(smaller.create());
+        setup.extend(variant.statements(&smaller, false));
         setup.extend(smaller.fill(dialect));
-        if case.variant == 1 {
-            setup.extend(smaller.indexes(dialect));
-        }
+        setup.extend(smaller.indexes(dialect).into_iter().filter(|_| variant.is_indexed));
     }
     setup.append(&mut texts);
     setup

@@ -41,7 +41,7 @@ pub(crate) struct Variant {
     /// What tables' names begin with instead of `tbl_`, in Filbert and in the other server.
     prefix: &'static str,
     other_prefix: &'static str,
-    is_indexed: bool,
+    pub(crate) is_indexed: bool,
     making: Making,
 }
 
@@ -338,8 +338,11 @@ impl Session {
             verdict = Verdict::Different(Kind::Unstable);
         }
         let mut trial = Trial { verdict, other: there, filbert: here };
-        if let (Some(table), Verdict::Same | Verdict::BothRefuse | Verdict::Refused(_)) =
-            (case.statement.changes(), &trial.verdict)
+        // What the other server refuses and Filbert answers is no measure where Filbert may serve more.
+        let is_beyond = trial.verdict == Verdict::BothRefuse && trial.filbert.is_answer();
+        if !is_beyond
+            && let (Some(table), Verdict::Same | Verdict::BothRefuse | Verdict::Refused(_)) =
+                (case.statement.changes(), &trial.verdict)
         {
             // A statement that is refused has changed nothing.
             let is_refused = matches!(trial.verdict, Verdict::Refused(_));
@@ -386,7 +389,7 @@ impl Session {
 
 impl Variant {
     /// The statements that make an empty table of it.
-    fn statements(&self, table: &Table, is_other: bool) -> Vec<String> {
+    pub(crate) fn statements(&self, table: &Table, is_other: bool) -> Vec<String> {
         let name = &table.name;
         match self.making {
             Making::Table => vec![format!("drop table if exists {name}"), table.create()],

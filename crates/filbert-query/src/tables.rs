@@ -160,7 +160,7 @@ impl Tables {
         let mut reads: Vec<(String, Vec<String>)> = Vec::new();
         for view in self.catalog.views() {
             let name = ObjectName::from(vec![Ident::with_quote('"', view.name.as_str())]);
-            let Ok(Some(query)) = self.view(&name) else { continue };
+            let Ok(Some((query, _))) = self.view(&name) else { continue };
             let mut read = Vec::new();
             let _ = visit_relations(&query, |relation| {
                 read.extend(dialect::catalog_name(relation));

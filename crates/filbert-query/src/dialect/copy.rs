@@ -73,7 +73,7 @@ pub(super) fn copy(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed, 
         return refused("COPY FROM writes a table, as COPY name [(columns)] FROM ..");
     }
     let place = place(parser, inwards)?;
-    let mut given = given_options(parser)?;
+    let given = given_options(parser)?;
     binary |= given.iter().any(|(name, value)| name == "format" && value.eq_ignore_ascii_case("binary"));
     given.iter().try_for_each(|(name, value)| check_option(name, value, dialect))?;
     let format = format(&given, &place, dialect, binary)?;
