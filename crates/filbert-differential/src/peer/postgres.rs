@@ -1,7 +1,7 @@
 //! A PostgreSQL of the run's own: Debian's programs, a new cluster in a temporary directory.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::{Process, START_MAX, bound, free_port};
+use crate::postgres::Connection;
 
 /// Where Debian keeps the programs of each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
@@ -87,7 +88,8 @@ impl Postgres {
         let mut process = Process(child);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let begun = Instant::now();
-        while TcpStream::connect(address).is_err() {
+        // It listens before it lets anyone in.
+        while Connection::open(address, "postgres", &[]).is_err() {
             if let Ok(Some(status)) = process.0.try_wait() {
                 bail!("PostgreSQL ended with {status} before it served");
             }
