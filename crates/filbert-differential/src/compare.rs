@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     Partition,
     /// Many connections at once left something else than they were told.
     Race,
-    /// An error in a library's words, or of a panic.
+    /// An error in a library's words, or one that tells of a defect, such as a panic.
     Foreign,
     /// The connection ended.
     Lost,
@@ -106,12 +106,12 @@ pub(crate) fn compare(other: &Outcome, filbert: &Outcome, how: How) -> Verdict {
     match (other, filbert) {
         (_, Outcome::Lost(_)) => Verdict::Different(Kind::Lost),
         (_, Outcome::Timeout) => Verdict::Different(Kind::Timeout),
-        (_, Outcome::Failure { message, rest, .. }) if is_foreign(message) || is_foreign(rest) => {
+        (_, Outcome::Failure { sqlstate, message, rest })
+            if sqlstate.starts_with("XX") || is_foreign(message) || is_foreign(rest) =>
+        {
             Verdict::Different(Kind::Foreign)
         }
-        (Outcome::Answer(_), Outcome::Failure { sqlstate, .. })
-            if sqlstate.starts_with("22") || sqlstate.starts_with("XX") =>
-        {
+        (Outcome::Answer(_), Outcome::Failure { sqlstate, .. }) if sqlstate.starts_with("22") => {
             Verdict::Different(Kind::Failed)
         }
         (Outcome::Answer(_), Outcome::Failure { sqlstate, message, .. }) => Verdict::Refused(cause(sqlstate, message)),

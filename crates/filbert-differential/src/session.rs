@@ -112,7 +112,15 @@ impl Trial {
             Outcome::Answer(answer) => answer.columns.iter().map(|column| column.oid).collect(),
             _ => Vec::new(),
         };
+        let names = |outcome: &Outcome| match outcome {
+            Outcome::Answer(answer) => answer.columns.iter().map(|column| column.name.clone()).collect(),
+            _ => Vec::new(),
+        };
         match (kind, &self.other, &self.filbert) {
+            (Kind::Names, other, filbert) => {
+                let pairs = names(other).into_iter().zip(names(filbert)).filter(|(other, filbert)| other != filbert);
+                Some(format!("{:?}", pairs.collect::<Vec<_>>()))
+            }
             (Kind::Foreign | Kind::Failed, _, Outcome::Failure { sqlstate, message, .. })
             | (Kind::Accepted, Outcome::Failure { sqlstate, message, .. }, _) => Some(cause(sqlstate, message)),
             (Kind::Types, other, filbert) => {
