@@ -3,10 +3,12 @@
 use std::ops::ControlFlow;
 
 use bigdecimal::BigDecimal;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause,
-    Offset, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TypedString,
-    UnaryOperator, Value, ValueWithSpan, Values, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, CaseWhen, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, LimitClause, Offset, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
+    TableAlias, TableFactor, TypedString, UnaryOperator, Value, ValueWithSpan, Values, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
 use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlError};
@@ -184,7 +186,12 @@ impl VisitorMut for Rewriter {
                     None => return refuse(format!("there is no literal of type {data_type}")),
                 }
             }
-            Expr::Function(function) if self.of == Dialect::Postgres => narrow_arguments(function),
+            Expr::Function(function) if self.of == Dialect::Postgres => {
+                narrow_arguments(function);
+                if let Some(choice) = nullif(function) {
+                    *expression = choice;
+                }
+            }
             Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. })
                 if self.of == Dialect::Postgres && exact_number(digits).is_some() =>
             {
@@ -271,7 +278,7 @@ fn exact_number(digits: &str) -> Option<Expr> {
 }
 
 /// Functions whose results are of their arguments' types.
-const OF_ARGUMENTS: [&str; 8] = ["abs", "mod", "gcd", "lcm", "nullif", "greatest", "least", "pg_typeof"];
+const OF_ARGUMENTS: [&str; 7] = ["abs", "mod", "gcd", "lcm", "greatest", "least", "pg_typeof"];
 
 /// Whole numbers among the arguments of such functions, in PostgreSQL's dialect, as ones of 32 bits.
 fn narrow_arguments(function: &mut Function) {
@@ -284,6 +291,28 @@ fn narrow_arguments(function: &mut Function) {
             }
         }
     }
+}
+
+/// `nullif(a, b)` as `CASE WHEN a = b THEN NULL ELSE a END`, whose result is of the first argument's type.
+fn nullif(function: &Function) -> Option<Expr> {
+    if !function.name.to_string().eq_ignore_ascii_case("nullif") {
+        return None;
+    }
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(first)), FunctionArg::Unnamed(FunctionArgExpr::Expr(second))] =
+        list.args.as_slice()
+    else {
+        return None;
+    };
+    let nested = |expression: &Expr| Box::new(Expr::Nested(Box::new(expression.clone())));
+    let condition = Expr::BinaryOp { left: nested(first), op: BinaryOperator::Eq, right: nested(second) };
+    Some(Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition, result: Expr::value(Value::Null) }],
+        else_result: Some(Box::new(first.clone())),
+    })
 }
 
 /// The function that a sign before an operand is in PostgreSQL's dialect.

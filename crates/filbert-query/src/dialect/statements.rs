@@ -56,6 +56,16 @@ fn error_of(refusal: Refusal, limits: &Limits, end: Location) -> SqlError {
         }
         Refusal::Parser(ParserError::ParserError(message) | ParserError::TokenizerError(message)) => {
             let message = message.replace(" at Line: ", " at line ").replace(", Column: ", ", column ");
+            let message = match message.split_once("No infix parser for token ") {
+                // A word that cannot go on an expression.
+                Some((_, token)) => {
+                    let word = token.split('"').nth(1).unwrap_or("a token");
+                    let place =
+                        token.rsplit_once(" at line ").map_or(String::new(), |(_, place)| format!(" at line {place}"));
+                    format!("expected the end of the expression, found: {word}{place}")
+                }
+                None => message,
+            };
             let message = match message.strip_prefix("Expected: ") {
                 Some(rest) => format!("expected {rest}"),
                 None => message,

@@ -9,7 +9,15 @@ use filbert_grid::query::{SqlError, SqlErrorCode, SqlSubject};
 use super::{data_error, parsing_error};
 
 /// What the planner says of a statement that it does not take, by a part of its text: our words, and the SQLSTATE.
-const PLANNING: [(&str, &str, &str); 33] = [
+const PLANNING: [(&str, &str, &str); 41] = [
+    ("Unary operator 'NOT'", "the argument of NOT must be type boolean", "42804"),
+    ("Unary operator", "the operator does not take an operand of this type", "42883"),
+    ("Negation only supports", "the operator - does not take an operand of this type", "42883"),
+    ("non-boolean predicate", "the argument of WHERE must be type boolean", "42804"),
+    ("Order by column out of bounds", "a position in ORDER BY is not in the select list", "42P10"),
+    ("Order by index starts", "a position in ORDER BY is not in the select list", "42P10"),
+    ("Incompatible inputs for Union", "the types of the queries of a set operation do not match", "42804"),
+    ("to be an integer or null", "LIMIT and OFFSET must be whole numbers", "42804"),
     ("Aggregate functions are not allowed in the WHERE", "aggregate functions are not allowed in WHERE", "42803"),
     (
         "HAVING clause references",
@@ -111,6 +119,17 @@ pub(super) fn planning(text: &str) -> SqlError {
     }
 }
 
+/// What the planner says that it does not do.
+pub(super) fn not_implemented(text: &str) -> SqlError {
+    match text.split_once("Unsupported CAST from ").and_then(|(_, types)| types.split_once(" to ")) {
+        Some((from, to)) => match (arrow_name(from), arrow_name(to)) {
+            (Some(from), Some(to)) => parsing_error(format!("cannot cast type {from} to {to}")).with_sqlstate("42846"),
+            _ => parsing_error("values of this type cannot be cast to the other type").with_sqlstate("42846"),
+        },
+        None => not_served(),
+    }
+}
+
 /// A statement that is understood, and asks for what is not there.
 pub(super) fn not_served() -> SqlError {
     parsing_error("the statement asks for something that is not served").with_sqlstate("0A000")
@@ -196,6 +215,12 @@ fn subject_of_plan(text: &str) -> Option<SqlSubject> {
         let (name, rest) = rest.split_once('\'')?;
         let nearest = rest.split('\'').nth(1).map(str::to_owned);
         return Some(SqlSubject::Function { name: name.to_owned(), arguments: None, nearest });
+    }
+    if let Some((_, rest)) = text.split_once("common type to coerce ") {
+        let (types, sign) = rest.split_once(" in ")?;
+        let (left, right) = types.split_once(" and ")?;
+        let sign = sign.trim_end_matches(" expression").to_owned();
+        return Some(SqlSubject::Operator { sign, arguments: vec![arrow_name(left)?, arrow_name(right)?] });
     }
     if text.contains("must appear in the GROUP BY clause") {
         let name = text.split('"').nth(1)?;

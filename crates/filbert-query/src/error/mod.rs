@@ -144,13 +144,17 @@ fn of_root(root: &DataFusionError) -> SqlError {
         DataFusionError::ArrowError(error, _) => of_arrow(error),
         DataFusionError::SchemaError(error, _) => of_schema(error),
         DataFusionError::Plan(text) => library::planning(text),
-        DataFusionError::NotImplemented(_) => library::not_served(),
+        DataFusionError::NotImplemented(text) => library::not_implemented(text),
         DataFusionError::Execution(text) => library::computing(text),
         DataFusionError::SQL(..) => parsing_error("the statement cannot be understood"),
         DataFusionError::ResourcesExhausted(text) if text.starts_with(NOT_ENOUGH_MEMORY) => memory(text),
         DataFusionError::ResourcesExhausted(_) => memory(NOT_ENOUGH_MEMORY),
         DataFusionError::ExecutionJoin(error) if error.is_cancelled() => {
             SqlError::new(SqlErrorCode::Cancelled, "the statement was cancelled").with_sqlstate("57014")
+        }
+        // The one library whose errors come as they are is that of regular expressions.
+        DataFusionError::External(error) if error.to_string().contains("regex") => {
+            data_error("invalid regular expression").with_sqlstate("2201B")
         }
         other => internal(&other.to_string()),
     }

@@ -74,12 +74,7 @@ pub(crate) fn plan_expression(
 
 fn with_types(types: &ParameterTypes) -> PlannerContext {
     let of = |(index, known): (usize, &Option<FieldType>)| -> Option<FieldRef> {
-        // Functions take whole numbers of 32 bits at least, to which PostgreSQL casts smaller ones.
-        let known = match known.as_ref()? {
-            FieldType::SmallInt => &FieldType::Integer,
-            known => known,
-        };
-        Some(Arc::new(field(&format!("${}", index + 1), known, true)))
+        known.as_ref().map(|known| Arc::new(field(&format!("${}", index + 1), known, true)))
     };
     PlannerContext::new().with_prepare_param_data_types(types.iter().enumerate().map(of).collect())
 }

@@ -589,7 +589,7 @@ pub(in super::super) fn with_scale(call: &ScalarFunction, result: &DataType) -> 
 fn is_constant(expr: &Expr) -> bool {
     let open = expr.exists(|expr| {
         Ok(match expr {
-            Expr::Literal(..) | Expr::Cast(_) | Expr::Negative(_) | Expr::Alias(_) => false,
+            Expr::Literal(..) | Expr::Cast(_) | Expr::Negative(_) | Expr::Alias(_) | Expr::BinaryExpr(_) => false,
             Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
             _ => true,
         })
