@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
 use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::expr::AggregateFunction;
@@ -34,7 +34,18 @@ const ORDERED: [&str; 12] = [
 
 /// Gives the order of subqueries to whom needs it.
 pub(crate) fn keep(plan: LogicalPlan) -> Result<LogicalPlan> {
-    if !plan.exists(|plan| Ok(matches!(plan, LogicalPlan::Sort(_))))? {
+    let (mut is_sorted, mut is_distinct) = (false, false);
+    plan.apply_with_subqueries(|plan| {
+        is_sorted |= matches!(plan, LogicalPlan::Sort(_));
+        is_distinct |= matches!(plan, LogicalPlan::Aggregate(aggregate)
+            if aggregate.aggr_expr.iter().any(|item| contains(item, is_plain_distinct)));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let plan = match is_distinct {
+        true => plan.transform_up_with_subqueries(of_distinct)?.data,
+        false => plan,
+    };
+    if !is_sorted {
         return Ok(plan);
     }
     let plan = plan.transform_up_with_subqueries(|plan| match plan {
@@ -166,6 +177,41 @@ fn of_aggregate(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
             "an order adds no columns to an aggregate".to_owned(),
         ));
     }
+    Ok(Transformed::yes(LogicalPlan::Aggregate(plan)))
+}
+
+fn contains(expression: &Expr, wanted: fn(&AggregateFunction) -> bool) -> bool {
+    expression
+        .exists(|inner| Ok(matches!(inner, Expr::AggregateFunction(function) if wanted(function))))
+        .unwrap_or(false)
+}
+
+fn is_plain_distinct(function: &AggregateFunction) -> bool {
+    let params = &function.params;
+    params.distinct && params.order_by.is_empty() && matches!(function.func.name(), "array_agg" | "string_agg")
+}
+
+/// `array_agg(DISTINCT x)`: PostgreSQL sorts to find what is distinct, and it shows.
+fn of_distinct(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Aggregate(aggregate) = plan else { return Ok(Transformed::no(plan)) };
+    if !aggregate.aggr_expr.iter().any(|item| contains(item, is_plain_distinct)) {
+        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+    }
+    let names = NamePreserver::new_for_projection();
+    let rewritten = aggregate.aggr_expr.into_iter().map(|expression| {
+        let name = names.save(&expression);
+        let transformed = expression.transform_up(|inner| match inner {
+            Expr::AggregateFunction(mut function) if is_plain_distinct(&function) => {
+                let key = function.params.args.first().map(|argument| argument.clone().sort(true, false));
+                function.params.order_by.extend(key);
+                Ok(Transformed::yes(Expr::AggregateFunction(function)))
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
+        Ok(name.restore(transformed.data))
+    });
+    let rewritten = rewritten.collect::<Result<Vec<_>>>()?;
+    let plan = Aggregate::try_new(aggregate.input, aggregate.group_expr, rewritten)?;
     Ok(Transformed::yes(LogicalPlan::Aggregate(plan)))
 }
 

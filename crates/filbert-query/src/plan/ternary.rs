@@ -64,7 +64,7 @@ impl AnalyzerRule for Lists {
 /// `a IN (1, NULL)` as `a IN (1) OR NULL`; as a condition, as `a IN (1)`.
 fn without_null(list: InList, is_condition: bool) -> Transformed<Expr> {
     let is_null = |item: &Expr| matches!(item, Expr::Literal(scalar, _) if scalar.is_null());
-    if list.list.len() < 2 || !list.list.iter().any(is_null) {
+    if !list.list.iter().any(is_null) {
         return Transformed::no(Expr::InList(list));
     }
     let unknown = lit(ScalarValue::Boolean(None));
@@ -106,8 +106,8 @@ fn null_safe(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 /// What an expression compares with constants, if it is such a list or becomes one.
 fn list_of(expression: &Expr) -> Option<(&Expr, bool)> {
     match expression {
-        Expr::InList(InList { expr, negated, .. }) => Some((expr, *negated)),
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => match (left.as_ref(), right.as_ref()) {
+        Expr::InList(InList { expr, negated, .. }) => Some((uncast(expr), *negated)),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => match (uncast(left), uncast(right)) {
             (column @ Expr::Column(_), Expr::Literal(..)) | (Expr::Literal(..), column @ Expr::Column(_)) => {
                 Some((column, false))
             }
@@ -118,6 +118,14 @@ fn list_of(expression: &Expr) -> Option<(&Expr, bool)> {
             (left == right && !left.1).then_some(left)
         }
         _ => None,
+    }
+}
+
+/// An expression without casts, which the optimizer moves to the constants.
+fn uncast(expression: &Expr) -> &Expr {
+    match expression {
+        Expr::Cast(cast) => uncast(&cast.expr),
+        other => other,
     }
 }
 

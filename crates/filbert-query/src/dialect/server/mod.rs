@@ -28,6 +28,7 @@ mod values;
 use std::ops::ControlFlow;
 
 pub(super) use members::condition;
+pub(crate) use rows::ROWS;
 
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType, Expr, FunctionArguments, ObjectName, Query, Select, SelectItem,

@@ -23,6 +23,9 @@ use super::super::grammar::grammar;
 use super::super::rewrite::alias_of;
 use super::{all_of, refuse, taken};
 
+/// The relation that rows are looked for in.
+pub(crate) const ROWS: &str = "$rows";
+
 /// The columns of a row that is written out: `(a, b)`, `ROW(a)`.
 pub(super) fn columns(expression: &Expr) -> Option<Vec<Expr>> {
     match expression {
@@ -199,7 +202,7 @@ fn in_subquery(row: &[Expr], subquery: &Query) -> Option<Expr> {
         .map(|(value, name)| both(Expr::Identifier(Ident::with_quote('"', name)), BinaryOperator::Eq, value.clone()));
     let same = Expr::Nested(Box::new(all_of(pairs, &BinaryOperator::And)?));
     let there = |condition: Expr| -> Option<Expr> {
-        let mut alias = alias_of("$rows");
+        let mut alias = alias_of(ROWS);
         let column = |name: &String| TableAliasColumnDef { name: Ident::with_quote('"', name), data_type: None };
         alias.columns = names.iter().map(column).collect();
         let relation = TableFactor::Derived {

@@ -23,13 +23,14 @@ mod sources;
 
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, GroupByExpr, Ident, LimitClause, NamedWindowExpr, OrderBy, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAliasColumnDef, Value, Values, With,
+    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAliasColumnDef, Value, ValueWithSpan,
+    Values, With,
 };
 use filbert_grid::query::{Dialect, SqlError, SqlSubject};
 
 use self::names::Clause;
 use self::sources::Scope;
-use crate::dialect::narrow_values;
+use crate::dialect::{ROWS, narrow_values};
 use crate::error::parsing_error;
 use crate::plan::columns::{REPEATED, result_name};
 use crate::tables::Tables;
@@ -144,6 +145,11 @@ impl Resolver<'_> {
             SetExpr::Select(select) => self.select(select, None),
             SetExpr::Query(query) => self.query(query),
             SetExpr::SetOperation { left, right, op, set_quantifier } => {
+                for side in [&mut *left, &mut *right] {
+                    if let (SetExpr::Values(values), true) = (side.as_mut(), self.dialect != Dialect::Hazelcast) {
+                        narrow_values(values, self.dialect);
+                    }
+                }
                 let names = self.body(left)?;
                 let others = self.body(right)?;
                 if *op == SetOperator::Union || !matches!(set_quantifier, SetQuantifier::All) {
@@ -202,19 +208,19 @@ impl Resolver<'_> {
 
     /// The same once the relations are known.
     fn select_within(&mut self, select: &mut Select, order: Option<&mut OrderBy>) -> Result<Names, SqlError> {
+        self.qualified(&select.projection)?;
         self.write_out(&mut select.projection);
-        part(&mut select.projection, self.depth > 1);
-        let outputs: Vec<Output> = select.projection.iter().map(Output::of).collect();
         for item in &mut select.projection {
             self.item(item)?;
         }
+        part(&mut select.projection, self.depth > 1);
+        let outputs: Vec<Output> = select.projection.iter().map(Output::of).collect();
         for condition in select.selection.iter_mut().chain(&mut select.qualify) {
             self.expression(condition, &Clause::Plain)?;
         }
         if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
             for key in keys {
-                self.no_constant(key, "GROUP BY")?;
-                self.expression(key, &Clause::Group(&outputs))?;
+                self.group_key(key, &outputs)?;
             }
         }
         if let Some(condition) = &mut select.having {
@@ -262,6 +268,56 @@ impl Resolver<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// A key of `GROUP BY`; within ROLLUP and the like, columns of the result are written out.
+    fn group_key(&mut self, key: &mut Expr, outputs: &[Output]) -> Result<(), SqlError> {
+        match key {
+            Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => {
+                for key in sets.iter_mut().flatten() {
+                    let output = match &*key {
+                        Expr::Identifier(name) if self.is_unknown(&name.value)? => {
+                            outputs.iter().find(|output| output.name.as_deref() == Some(name.value.as_str()))
+                        }
+                        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+                            digits.parse().ok().and_then(|place: usize| outputs.get(place.checked_sub(1)?))
+                        }
+                        _ => None,
+                    };
+                    match output.and_then(|output| output.expression.clone()) {
+                        Some(expression) => *key = expression,
+                        None => self.expression(key, &Clause::Group(outputs))?,
+                    }
+                }
+                Ok(())
+            }
+            key => {
+                self.no_constant(key, "GROUP BY")?;
+                self.expression(key, &Clause::Group(outputs))
+            }
+        }
+    }
+
+    /// Refuses items `t.c` of relations that have several columns `c`.
+    fn qualified(&self, items: &[SelectItem]) -> Result<(), SqlError> {
+        for item in items {
+            let (SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts))
+            | SelectItem::ExprWithAlias { expr: Expr::CompoundIdentifier(parts), .. }) = item
+            else {
+                continue;
+            };
+            let [.., relation, column] = parts.as_slice() else { continue };
+            if self
+                .scopes
+                .iter()
+                .rev()
+                .find_map(|scope| scope.count_of(relation, column))
+                .is_some_and(|count| count > 1)
+            {
+                return Err(ambiguous(&column.value));
+            }
+        }
+        Ok(())
     }
 
     /// A key of `ORDER BY` or `DISTINCT ON`: alone, a name is that of a column of the result if one has it.
@@ -370,6 +426,10 @@ fn complete(columns: &mut Vec<TableAliasColumnDef>, names: Names, relation: &str
         // Without an alias for each, the rest is known to DataFusion only.
         return Ok((!declared.is_empty()).then_some(declared));
     };
+    if relation == ROWS && columns.len() != names.len() {
+        let than = if columns.len() > names.len() { "few" } else { "many" };
+        return Err(parsing_error(format!("subquery has too {than} columns")).with_sqlstate("42601"));
+    }
     if columns.len() > names.len() {
         let text = format!(
             "table \"{relation}\" has {} columns available but {} columns specified",

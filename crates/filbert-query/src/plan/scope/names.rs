@@ -45,6 +45,11 @@ impl Resolver<'_> {
         }
     }
 
+    /// Whether no relation has a column of a name.
+    pub(super) fn is_unknown(&self, name: &str) -> Result<bool, SqlError> {
+        Ok(matches!(self.found(name)?, Found::Nothing))
+    }
+
     fn found(&self, name: &str) -> Result<Found, SqlError> {
         for scope in self.scopes.iter().rev() {
             match scope.named(name).as_slice() {

@@ -73,6 +73,13 @@ impl Scope {
         self.relations.iter().filter(has).count()
     }
 
+    /// How many columns of a name a relation has; `None` = there is no such relation, or its columns are not known.
+    pub(super) fn count_of(&self, relation: &Ident, column: &Ident) -> Option<usize> {
+        let is_it = |own: &&Relation| own.name.last().is_some_and(|name| name.value == relation.value);
+        let columns = self.relations.iter().find(is_it)?.columns.as_ref()?;
+        Some(columns.iter().filter(|name| name.split(REPEATED).next() == Some(column.value.as_str())).count())
+    }
+
     fn joined(mut self, other: Scope) -> Result<Scope, SqlError> {
         for relation in &other.relations {
             if self.relations.iter().any(|known| known.conflicts(relation)) {
