@@ -1,5 +1,5 @@
 //! Patterns of PostgreSQL's dialect: each way through the engine finds what a plain matcher finds.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
 
 mod common;
 

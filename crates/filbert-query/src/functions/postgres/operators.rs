@@ -273,6 +273,7 @@ fn mended(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Expr::Cast(to) if !is_text(to.field.data_type()) && kind(&to.expr, schema) == Kind::Jsonb => {
             of_jsonb(&to.expr, to.field.data_type())
         }
+        Expr::ScalarFunction(function) => number_of_jsonb(function, schema),
         _ => None,
     };
     match mended {
@@ -310,6 +311,26 @@ fn in_list(expr: &Expr, list: &[Expr], negated: bool, schema: &DFSchema) -> Opti
     };
     let list = list.iter().map(wanted).collect::<Option<Vec<_>>>()?;
     Some(Expr::InList(InList { expr: Box::new(expr), list, negated }))
+}
+
+/// A function that casts a text to a number, where the text is a document.
+fn number_of_jsonb(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let name = match function.func.name() {
+        "to_int2" => "smallint",
+        "to_int4" => "integer",
+        "to_int8" => "bigint",
+        "to_float4" => "real",
+        "to_float8" => "double precision",
+        "to_numeric" => "numeric",
+        _ => return None,
+    };
+    let (document, rest) = function.args.split_first()?;
+    if kind(document, schema) != Kind::Jsonb {
+        return None;
+    }
+    let text = call("jsonb_to_number", vec![document.clone(), lit(name)])?;
+    let args = std::iter::once(text).chain(rest.iter().cloned()).collect();
+    Some(Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&function.func), args }))
 }
 
 /// A document that is cast to a number or a truth value.
