@@ -252,6 +252,11 @@ impl<'t> Parts<'t> {
             }
             return self.wrong();
         }
+        // A time alone: 040506
+        if self.kind == TIME && whole.len() == 6 && self.year.is_none() && self.time.is_none() {
+            self.time = Some((value / 10_000, value / 100 % 100, (value % 100) as f64));
+            return Ok(());
+        }
         if whole.len() >= 6 && self.year.is_none() && self.month.is_none() {
             // 19990108, 990108
             self.year = Some((value / 10_000, whole.len() - 4));

@@ -92,9 +92,9 @@ impl Sessions {
         if surroundings.zone() == Zone::UTC {
             return Cow::Borrowed(planning);
         }
-        let mut config = planning.config().clone();
-        config.options_mut().extensions.insert(surroundings);
-        Cow::Owned(SessionStateBuilder::new_from_existing(planning.clone()).with_config(config).build())
+        let mut state = planning.clone();
+        state.config_mut().options_mut().extensions.insert(surroundings);
+        Cow::Owned(state)
     }
 
     /// A session whose plans have memory of their own, for somebody whom functions and catalogs see.
@@ -215,6 +215,9 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     options.extensions.insert(Surroundings::lasting(server.clone(), dialect));
     // What members of objects are read as has to be known before types are coerced; a view may name them in any dialect.
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(functions::Fields)];
+    if dialect != Dialect::Hazelcast {
+        rules.push(Arc::new(functions::CommonTypes));
+    }
     rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(Lists));
     let mut builder = SessionStateBuilder::new()

@@ -41,6 +41,16 @@ pub(super) fn rewrite(expression: &mut Expr) -> ControlFlow<SqlError> {
                 return in_order(&mut list.args);
             }
         }
+        // The literal itself is one of all parts by now; a sign before it would be taken as that of its first part.
+        Expr::UnaryOp { expr, .. } => {
+            let inner = taken(expr);
+            let zero = literal("0", None)?;
+            *expression = Expr::Nested(Box::new(Expr::BinaryOp {
+                left: Box::new(zero),
+                op: BinaryOperator::Minus,
+                right: Box::new(inner),
+            }));
+        }
         Expr::Interval(interval) => {
             let Interval { value, leading_field, leading_precision, last_field, fractional_seconds_precision } =
                 interval;

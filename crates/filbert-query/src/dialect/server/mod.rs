@@ -140,6 +140,11 @@ impl VisitorMut for Rewriter {
                     *expression = member;
                 }
             }
+            Expr::UnaryOp { op: datafusion::sql::sqlparser::ast::UnaryOperator::Minus, expr }
+                if matches!(expr.as_ref(), Expr::Interval(_)) =>
+            {
+                return dates::rewrite(expression);
+            }
             Expr::UnaryOp { op, expr } => {
                 members::in_sign(*op, expr).into_iter().for_each(|signed| *expression = signed)
             }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use chrono::NaiveDateTime;
 use datafusion::common::Result;
-use filbert_data::{FieldType, Value};
+use filbert_data::{FieldType, Value, dates};
 
 use super::super::server::native::{Call, Native, Take, int4, of_text, pure, text, texts};
 use super::refused;
@@ -313,8 +313,11 @@ pub(super) fn push_output(value: &Value<'_>, out: &mut String) {
         Value::Float32(number) => out.push_str(&float_text(f64::from(*number), &number.to_string())),
         Value::Float64(number) => out.push_str(&float_text(*number, &number.to_string())),
         Value::Decimal(number) => out.push_str(&number.to_plain_string()),
-        Value::Timestamp(moment) => out.push_str(&moment_text(moment, ' ')),
-        Value::TimestampTz(moment) => _ = write!(out, "{}+00", moment_text(&moment.naive_utc(), ' ')),
+        Value::Date(date) => dates::write_date(crate::types::days_of(*date).into(), out),
+        Value::Time(time) => dates::write_time(crate::types::nanoseconds_of(*time) / 1_000, out),
+        Value::Timestamp(moment) => dates::write_timestamp(moment.and_utc().timestamp_micros(), out),
+        Value::TimestampTz(moment) => dates::write_timestamptz(moment.timestamp_micros(), &dates::Zone::UTC, out),
+        Value::Interval(interval) => dates::write_interval(interval, out),
         Value::Bytes(bytes) | Value::Object(bytes) => {
             out.push_str("\\x");
             bytes.iter().for_each(|byte| _ = write!(out, "{byte:02x}"));

@@ -130,10 +130,28 @@ impl Dates {
                 Some(call) => Transformed::yes(call),
                 None => Transformed::no(expression),
             }),
+            Expr::ScalarFunction(mut function) if OF_TEXTS.contains(&function.name()) => {
+                let is_temporal = |argument: &Expr| {
+                    argument.get_type(schema).is_ok_and(|data_type| Kind::of(&data_type).is_temporal())
+                };
+                if !function.args.iter().any(is_temporal) {
+                    return Ok(Transformed::no(Expr::ScalarFunction(function)));
+                }
+                for argument in &mut function.args {
+                    if is_temporal(argument) {
+                        *argument = call(&TO_TEXT, vec![argument.clone()]);
+                    }
+                }
+                Ok(Transformed::yes(Expr::ScalarFunction(function)))
+            }
             other => Ok(Transformed::no(other)),
         }
     }
 }
+
+/// Functions that take the texts of whatever their arguments are.
+const OF_TEXTS: [&str; 8] =
+    ["concat", "concat_ws", "cast_text", "cast_varchar", "cast_char", "quote_literal", "quote_nullable", "format"];
 
 pub(super) fn call(function: &LazyLock<Arc<ScalarUDF>>, args: Vec<Expr>) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), args))

@@ -7,8 +7,8 @@ use arrow_array::types::{
     Date32Type, Float64Type, Int64Type, IntervalMonthDayNanoType, Time64NanosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, IntervalMonthDayNanoArray,
-    StringViewArray, Time64NanosecondArray, TimestampMicrosecondArray,
+    Array, ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array,
+    IntervalMonthDayNanoArray, StringViewArray, Time64NanosecondArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::IntervalMonthDayNano;
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
@@ -222,6 +222,9 @@ pub(super) fn array_of(data_type: &DataType, cells: Vec<Cell>) -> Result<ArrayRe
                 _ => None,
             };
             Arc::new(cells.iter().map(interval).collect::<IntervalMonthDayNanoArray>())
+        }
+        DataType::Int32 => {
+            Arc::new(wholes().map(|value| value.and_then(|value| i32::try_from(value).ok())).collect::<Int32Array>())
         }
         DataType::Int64 => Arc::new(wholes().collect::<Int64Array>()),
         DataType::Float64 => {

@@ -136,7 +136,7 @@ fn boxed(expression: Box<Expr>, schema: &DFSchema) -> Box<Expr> {
     Box::new(keyed(*expression, schema))
 }
 
-fn sorts(order: Vec<Sort>, schema: &DFSchema) -> Vec<Sort> {
+pub(super) fn sorts(order: Vec<Sort>, schema: &DFSchema) -> Vec<Sort> {
     order.into_iter().map(|sort| Sort { expr: keyed(sort.expr, schema), ..sort }).collect()
 }
 

@@ -13,6 +13,7 @@
 //! | `fields` | `extract`, `date_part`, `date_trunc`, `date_bin` |
 //! | `make` | `make_date`, `age`, `justify_days`, `to_timestamp`, `AT TIME ZONE`, .. |
 //! | `templates`, `template`, `format`, `parse` | `to_char`, `to_timestamp`, `to_date` |
+//! | `unify` | common types of dates and timestamps |
 //! | `values` | values that are written to columns |
 //! | `series` | `generate_series` of timestamps |
 //! | `intervals`, `totals` | intervals by their length: comparison, groups, order; their sums |
@@ -30,6 +31,7 @@ mod series;
 mod template;
 mod templates;
 mod totals;
+mod unify;
 mod values;
 
 use std::sync::Arc;
@@ -42,6 +44,7 @@ use filbert_data::dates::{DateError, Zone};
 pub(crate) use casts::Dates;
 pub(crate) use intervals::Intervals;
 pub(crate) use operators::Planner;
+pub(crate) use unify::CommonTypes;
 pub(crate) use values::{moment_of_column, takes_zone, zone_of_changes};
 
 use crate::error::{carried, data_error};

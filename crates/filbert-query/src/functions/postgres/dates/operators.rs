@@ -45,6 +45,9 @@ pub(crate) struct Planner {
 
 impl ExprPlanner for Planner {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        if self.dialect != Dialect::Hazelcast && is_comparison(&expr.op) {
+            return Ok(PlannerResult::Original(in_zone(expr, schema)));
+        }
         let operator = match expr.op {
             BinaryOperator::Plus => Operator::Plus,
             BinaryOperator::Minus => Operator::Minus,
@@ -60,6 +63,35 @@ impl ExprPlanner for Planner {
             None => PlannerResult::Original(expr),
         })
     }
+}
+
+fn is_comparison(operator: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
+/// A comparison of a timestamp with a zone and of a date or a timestamp, as one of timestamps with a zone.
+fn in_zone(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let mut operands = [expr.left, expr.right];
+    unify(operands.iter_mut().collect(), schema);
+    let [left, right] = operands;
+    RawBinaryExpr { left, op: expr.op, right }
+}
+
+/// Casts dates and timestamps to timestamps with a zone if one of the expressions is such; whether any was cast.
+pub(super) fn unify(expressions: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let kinds: Vec<Option<Kind>> = expressions.iter().map(|expression| kind(expression, schema)).collect();
+    if !kinds.contains(&Some(Kind::Timestamptz)) {
+        return false;
+    }
+    let mut is_changed = false;
+    for (expression, kind) in expressions.into_iter().zip(kinds) {
+        if matches!(kind, Some(Kind::Date | Kind::Timestamp)) {
+            *expression = cast(expression.clone(), Kind::Timestamptz.arrow());
+            is_changed = true;
+        }
+    }
+    is_changed
 }
 
 /// The call that an operator is; `None` if no operand is a date, a time or an interval.

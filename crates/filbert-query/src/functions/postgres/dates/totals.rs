@@ -112,8 +112,9 @@ impl Found {
         };
         self.interval = Some(match self.total {
             Total::Sum | Total::Average => add(&known, &interval).map_err(|error| wrong(&error))?,
-            Total::Least if length(&interval) < length(&known) => interval,
-            Total::Greatest if length(&interval) > length(&known) => interval,
+            // Of equal ones it is the later, as in PostgreSQL.
+            Total::Least if length(&interval) <= length(&known) => interval,
+            Total::Greatest if length(&interval) >= length(&known) => interval,
             Total::Least | Total::Greatest => known,
         });
         Ok(())

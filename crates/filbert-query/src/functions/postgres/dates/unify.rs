@@ -1,0 +1,134 @@
+//! Dates and timestamps beside timestamps with a time zone, and windows in the order of intervals, before types are coerced.
+//!
+//! DataFusion makes timestamps without a zone of a date and a timestamp with one, and has no windows over intervals. A rule gives
+//! them PostgreSQL's types first.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::logical_plan::Union;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::cells::Kind;
+use super::intervals::sorts;
+use super::operators::unify;
+
+/// Gives expressions that stand for one value PostgreSQL's common type.
+#[derive(Debug)]
+pub(crate) struct CommonTypes;
+
+impl AnalyzerRule for CommonTypes {
+    fn name(&self) -> &str {
+        "common_types_of_dates"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        if !is_concerned(&plan)? {
+            return Ok(plan);
+        }
+        let transformed = plan.transform_up_with_subqueries(|plan| {
+            let plan = expressions(plan)?;
+            Ok(Transformed::yes(match plan {
+                LogicalPlan::Union(union) => united(union)?,
+                other => other.recompute_schema()?,
+            }))
+        })?;
+        Ok(transformed.data)
+    }
+}
+
+/// Whether there is a timestamp with a zone, or an interval that windows may be ordered by.
+fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|plan| {
+        let mut is_one = |schema: &DFSchema| {
+            let kinds = schema.fields().iter().map(|field| Kind::of(field.data_type()));
+            found |= kinds.into_iter().any(|kind| matches!(kind, Kind::Timestamptz | Kind::Interval));
+        };
+        is_one(plan.schema());
+        plan.inputs().into_iter().for_each(|input| is_one(input.schema()));
+        let mut has_cast = false;
+        plan.apply_expressions(|expression| {
+            has_cast |= expression.exists(|inner| {
+                Ok(matches!(inner, Expr::Cast(cast) if Kind::of(cast.field.data_type()) == Kind::Timestamptz))
+            })?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        found |= has_cast;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+fn expressions(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    }
+    let names = NamePreserver::new(&plan);
+    let transformed = plan.map_expressions(|expression| {
+        let name = names.save(&expression);
+        let transformed = expression.transform_up(|expression| Ok(common(expression, &schema)))?;
+        Ok(transformed.update_data(|expression| name.restore(expression)))
+    })?;
+    Ok(transformed.data)
+}
+
+fn common(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expression {
+        Expr::Case(mut case) => {
+            let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+            let results = results.chain(case.else_expr.as_deref_mut()).collect();
+            let is_changed = unify(results, schema);
+            if is_changed { Transformed::yes(Expr::Case(case)) } else { Transformed::no(Expr::Case(case)) }
+        }
+        Expr::Between(mut between) => {
+            let is_changed = unify(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema);
+            if is_changed { Transformed::yes(Expr::Between(between)) } else { Transformed::no(Expr::Between(between)) }
+        }
+        Expr::InList(mut list) => {
+            let all = std::iter::once(&mut *list.expr).chain(&mut list.list).collect();
+            let is_changed = unify(all, schema);
+            if is_changed { Transformed::yes(Expr::InList(list)) } else { Transformed::no(Expr::InList(list)) }
+        }
+        Expr::WindowFunction(mut window) => {
+            window.params.order_by = sorts(std::mem::take(&mut window.params.order_by), schema);
+            Transformed::yes(Expr::WindowFunction(window))
+        }
+        other => Transformed::no(other),
+    }
+}
+
+/// Rows of several queries, of which some have timestamps with a zone where others have dates or timestamps.
+fn united(union: Union) -> Result<LogicalPlan> {
+    let kinds = |at: usize| {
+        let fields = union.inputs.iter().filter_map(move |input| input.schema().fields().get(at));
+        fields.map(|field| Kind::of(field.data_type()))
+    };
+    let is_zoned = |at: usize| {
+        kinds(at).any(|kind| kind == Kind::Timestamptz)
+            && kinds(at).any(|kind| matches!(kind, Kind::Date | Kind::Timestamp))
+    };
+    let width = union.schema.fields().len();
+    if !(0..width).any(is_zoned) {
+        return Ok(LogicalPlan::Union(union));
+    }
+    let mut inputs = Vec::with_capacity(union.inputs.len());
+    for input in &union.inputs {
+        let columns = input.schema().columns().into_iter().enumerate();
+        let items = columns.map(|(at, column)| {
+            let name = column.name.clone();
+            let column = Expr::Column(column);
+            let column = if is_zoned(at) { cast(column, Kind::Timestamptz.arrow()) } else { column };
+            column.alias(name)
+        });
+        let items: Vec<Expr> = items.collect();
+        inputs.push(Arc::new(LogicalPlanBuilder::from(Arc::clone(input)).project(items)?.build()?));
+    }
+    Union::try_new_with_loose_types(inputs).map(LogicalPlan::Union)
+}
