@@ -15,6 +15,7 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, EmptyRelation, Expr as Logical, LogicalPlan, LogicalPlanBuilder, Volatility,
 };
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{FieldType, Value};
@@ -236,11 +237,15 @@ impl RowScope {
         let Some(logical) = projection.expr.first() else {
             return Err(DataFusionError::Internal("an expression is missing".to_owned()));
         };
-        // Some functions are other expressions, which the optimizer puts in their place; what depends on the session stays a call.
+        let logical = unaliased(logical).clone();
         let context = SimplifyContext::builder()
             .with_schema(schema)
             .with_config_options(Arc::clone(state.config_options()))
             .build();
+        if !logical.exists(|expr| Ok(depends(expr)))? {
+            return ExprSimplifier::new(context).simplify(logical);
+        }
+        // What depends on the session stays a call; some other functions are expressions, which the optimizer puts in their place.
         let simplified = |expr| match expr {
             Logical::ScalarFunction(mut call) if call.func.signature().volatility == Volatility::Immutable => {
                 Ok(match call.func.simplify(std::mem::take(&mut call.args), &context)? {
@@ -253,7 +258,7 @@ impl RowScope {
             }
             other => Ok(Transformed::no(other)),
         };
-        Ok(unaliased(logical).clone().transform_up(simplified)?.data)
+        Ok(logical.transform_up(simplified)?.data)
     }
 
     fn place(&self, column: &Column) -> Result<Place, SqlError> {
