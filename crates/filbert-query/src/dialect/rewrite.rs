@@ -278,7 +278,7 @@ fn exact_number(digits: &str) -> Option<Expr> {
 }
 
 /// Functions whose results are of their arguments' types.
-const OF_ARGUMENTS: [&str; 7] = ["abs", "mod", "gcd", "lcm", "greatest", "least", "pg_typeof"];
+const OF_ARGUMENTS: [&str; 8] = ["abs", "mod", "gcd", "lcm", "coalesce", "greatest", "least", "pg_typeof"];
 
 /// Whole numbers among the arguments of such functions, in PostgreSQL's dialect, as ones of 32 bits.
 fn narrow_arguments(function: &mut Function) {

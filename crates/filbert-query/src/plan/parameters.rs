@@ -10,8 +10,11 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::logical_plan::{Projection, Union};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+
+use crate::plan::planner::unaliased;
 
 /// Functions whose arguments are of one type.
 const OF_ONE_TYPE: [&str; 6] = ["coalesce", "nullif", "greatest", "least", "nvl", "ifnull"];
@@ -19,6 +22,10 @@ const OF_ONE_TYPE: [&str; 6] = ["coalesce", "nullif", "greatest", "least", "nvl"
 /// Gives parameters of a plan the types of what they stand beside.
 pub(crate) fn infer_in_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
     let transformed = plan.transform_up_with_subqueries(|plan| {
+        let plan = match plan {
+            LogicalPlan::Union(union) => return in_union(union),
+            plan => plan,
+        };
         let schema = merge_schema(&plan.inputs());
         let names = NamePreserver::new(&plan);
         let transformed = plan.map_expressions(|expression| {
@@ -35,6 +42,51 @@ pub(crate) fn infer_in_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
         transformed.map_data(LogicalPlan::recompute_schema)
     })?;
     Ok(transformed.data)
+}
+
+/// Parameters that are columns of one query of a `UNION` have the types of the columns of the others.
+fn in_union(union: Union) -> Result<Transformed<LogicalPlan>> {
+    let open_columns = |input: &LogicalPlan| match input {
+        LogicalPlan::Projection(projection) => {
+            projection.expr.iter().map(|expr| is_open(unaliased(expr))).collect::<Vec<_>>()
+        }
+        _ => Vec::new(),
+    };
+    let open: Vec<Vec<bool>> = union.inputs.iter().map(|input| open_columns(input)).collect();
+    if !open.iter().flatten().any(|open| *open) {
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
+    }
+    let mut known: Vec<Option<FieldRef>> = Vec::new();
+    for (input, open) in union.inputs.iter().zip(&open) {
+        for (at, field) in input.schema().fields().iter().enumerate() {
+            known.resize(known.len().max(at + 1), None);
+            let is_known = !open.get(at).is_some_and(|open| *open) && !field.data_type().is_null();
+            if let Some(place @ None) = known.get_mut(at)
+                && is_known
+            {
+                *place = Some(Arc::clone(field));
+            }
+        }
+    }
+    let mut inputs = Vec::with_capacity(union.inputs.len());
+    for input in &union.inputs {
+        inputs.push(match input.as_ref() {
+            LogicalPlan::Projection(projection) => {
+                let mut exprs = projection.expr.clone();
+                for (expr, wanted) in exprs.iter_mut().zip(&known) {
+                    let name = expr.schema_name().to_string();
+                    if is_open(unaliased(expr)) {
+                        let mut inner = unaliased(expr).clone();
+                        give(std::iter::once(&mut inner), wanted.as_ref());
+                        *expr = inner.alias(name);
+                    }
+                }
+                Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, Arc::clone(&projection.input))?))
+            }
+            _ => Arc::clone(input),
+        });
+    }
+    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
 }
 
 /// As [`infer_in_plan`], of an expression.

@@ -91,7 +91,7 @@ pub(in super::super) fn plan(raw: &RawBinaryExpr, left: &DataType, right: &DataT
             | BinaryOperator::PGBitwiseShiftRight
     );
     if !arithmetic {
-        return Ok(of_texts(raw));
+        return Ok(of_texts(raw, left, right));
     }
     if is_open(&raw.left) && is_open(&raw.right) {
         let text = format!("operator is not unique: unknown {} unknown", raw.op);
@@ -131,7 +131,7 @@ pub(in super::super) fn plan(raw: &RawBinaryExpr, left: &DataType, right: &DataT
 }
 
 /// Parameters of which nothing is known are texts where they are compared with each other, or one is added to the other.
-fn of_texts(raw: &RawBinaryExpr) -> Option<Expr> {
+fn of_texts(raw: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
     use datafusion::logical_expr::{BinaryExpr, Operator};
     let operator = match raw.op {
         BinaryOperator::StringConcat => Operator::StringConcat,
@@ -143,14 +143,17 @@ fn of_texts(raw: &RawBinaryExpr) -> Option<Expr> {
         BinaryOperator::GtEq => Operator::GtEq,
         _ => return None,
     };
-    if !is_open(&raw.left) || !is_open(&raw.right) {
-        return None;
-    }
-    Some(Expr::BinaryExpr(BinaryExpr {
-        left: Box::new(as_other(&raw.left, &DataType::Utf8View)?),
-        op: operator,
-        right: Box::new(as_other(&raw.right, &DataType::Utf8View)?),
-    }))
+    // What a parameter is added to as a text is one already, or becomes one.
+    let is_plain =
+        |data_type: &DataType| data_type.is_numeric() || data_type.is_temporal() || *data_type == DataType::Boolean;
+    let is_joined = |other: &DataType| operator == Operator::StringConcat && is_plain(other);
+    let (left, right) = match (is_open(&raw.left), is_open(&raw.right)) {
+        (true, true) => (as_other(&raw.left, &DataType::Utf8View)?, as_other(&raw.right, &DataType::Utf8View)?),
+        (true, false) if is_joined(right) => (as_other(&raw.left, &DataType::Utf8View)?, raw.right.clone()),
+        (false, true) if is_joined(left) => (raw.left.clone(), as_other(&raw.right, &DataType::Utf8View)?),
+        _ => return None,
+    };
+    Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: operator, right: Box::new(right) }))
 }
 
 /// A literal as one of 32 bits, if that is its type.
