@@ -12,7 +12,7 @@ use arrow_schema::DataType;
 use bigdecimal::num_bigint::BigInt;
 use bigdecimal::{BigDecimal, RoundingMode};
 use datafusion::common::{DataFusionError, Result};
-use filbert_grid::query::QUOTIENT_SCALE;
+use filbert_grid::query::{QUOTIENT_SCALE, quotient_digits};
 use std::sync::Arc;
 
 use super::digits::scale;
@@ -51,7 +51,12 @@ pub(crate) fn number_at(array: &ArrayRef, row: usize) -> Option<BigDecimal> {
         _ => return None,
     };
     let number = BigDecimal::new(unscaled, scale_of(array.data_type())?.into());
-    Some(if is_free(array.data_type()) { shortest(&number) } else { number })
+    Some(match scale_of(array.data_type()) {
+        // A quotient counts with the digits that it is shown with.
+        Some(QUOTIENT_SCALE) if is_free(array.data_type()) => quotient_digits(&shortest(&number)),
+        _ if is_free(array.data_type()) => shortest(&number),
+        _ => number,
+    })
 }
 
 /// The number without zeros at its end, and not in units above one.

@@ -81,7 +81,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         Function::udf("round", coerce_round, returns_rounded, |args| invoke("round", args)),
         Function::udf("trunc", coerce_round, returns_rounded, |args| invoke("trunc", args)),
         Function::udf("numeric_divide", coerce_numerics, returns_quotient, |args| invoke("numeric_divide", args)),
-        Function::udf("numeric_multiply", coerce_numerics, returns, |args| invoke("numeric_multiply", args)),
+        Function::udf("numeric_multiply", coerce_numerics, returns_product, |args| invoke("numeric_multiply", args)),
         Function::udf("decimal_divide", coerce_numerics, |_| Ok(free()), |args| invoke("decimal_divide", args)),
         Function::udf("decimal_multiply", coerce_numerics, |_| Ok(free()), |args| invoke("decimal_multiply", args)),
         Function::udf("numeric_modulo", coerce_numerics, returns_remainder, |args| invoke("numeric_modulo", args)),
@@ -204,6 +204,16 @@ fn returns_quotient(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     Ok(FieldType::Decimal(Some((76, scale))))
 }
 
+/// The product of a quotient is shown as one.
+fn returns_product(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
+    let scales: Vec<i8> = args.arg_fields.iter().filter_map(|field| scale_of(field.data_type())).collect();
+    let is_quotient = scales.contains(&QUOTIENT_SCALE) && !scales.contains(&DECIMAL_SCALE);
+    match scale_behind(args, scales.len()) {
+        None if is_quotient => Ok(FieldType::Decimal(Some((76, QUOTIENT_SCALE)))),
+        _ => returns(args),
+    }
+}
+
 /// With the digits of the operand that has more.
 fn returns_remainder(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     let scales = args.arg_fields.iter().filter_map(|field| scale_of(field.data_type()));
@@ -255,15 +265,16 @@ fn decimals(name: &str, args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     // Digits that the column has no place for are refused; but a quotient of rows is rounded.
     let scale = scale_of(result).map_or(0, i64::from);
     let own = own_arguments(name, &arrays);
+    // A quotient was rounded before.
+    let is_rounded = |array: &ArrayRef| scale_of(array.data_type()) == Some(QUOTIENT_SCALE);
+    let rounds = is_free(result) && (is_inexact(name) || own.iter().any(is_rounded));
     let mut numbers = Vec::with_capacity(rows);
     for row in 0..rows {
         let operands: Option<Vec<BigDecimal>> = own.iter().map(|array| operand(array, row)).collect();
         let number = operands.map(|operands| compute(name, &operands)).transpose()?;
-        numbers.push(number.map(|number| {
-            match is_free(result) && digits::scale(&number) > scale && is_inexact(name) {
-                true => number.with_scale_round(scale, RoundingMode::HalfUp),
-                false => number,
-            }
+        numbers.push(number.map(|number| match rounds && digits::scale(&number) > scale {
+            true => number.with_scale_round(scale, RoundingMode::HalfUp),
+            false => number,
         }));
     }
     answer(array_of(&numbers, result)?, constant)
