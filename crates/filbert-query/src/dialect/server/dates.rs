@@ -54,6 +54,10 @@ pub(super) fn rewrite(expression: &mut Expr) -> ControlFlow<SqlError> {
         Expr::Interval(interval) => {
             let Interval { value, leading_field, leading_precision, last_field, fractional_seconds_precision } =
                 interval;
+            // `second(2)`: digits behind the seconds.
+            if last_field.is_none() && *leading_field == Some(DateTimeField::Second) {
+                *fractional_seconds_precision = leading_precision.take().or(*fractional_seconds_precision);
+            }
             if leading_precision.is_some() {
                 return refuse("an interval's precision is served behind its seconds only", "0A000");
             }
@@ -72,6 +76,16 @@ pub(super) fn rewrite(expression: &mut Expr) -> ControlFlow<SqlError> {
             let precision = *fractional_seconds_precision;
             let found = literal(&written, first.zip(last))?;
             *expression = found;
+            if let Some(precision) = precision {
+                rounded(expression, precision);
+            }
+        }
+        Expr::TypedString(TypedString { data_type: DataType::Interval { fields, precision }, value, .. }) => {
+            let Value::SingleQuotedString(written) = &value.value else {
+                return refuse("an interval's literal is a text in quotes", "42601");
+            };
+            let precision = *precision;
+            *expression = literal(written, fields.as_ref().and_then(range))?;
             if let Some(precision) = precision {
                 rounded(expression, precision);
             }

@@ -78,20 +78,28 @@ fn in_zone(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     RawBinaryExpr { left, op: expr.op, right }
 }
 
-/// Casts dates and timestamps to timestamps with a zone if one of the expressions is such; whether any was cast.
+/// Casts dates and timestamps to the one type of them that holds all of the expressions; whether any was cast. DataFusion's common
+/// type counts nanoseconds, which end in 2262.
 pub(super) fn unify(expressions: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let kinds: Vec<Option<Kind>> = expressions.iter().map(|expression| kind(expression, schema)).collect();
-    if !kinds.contains(&Some(Kind::Timestamptz)) {
-        return false;
-    }
+    let Some(common) = common(kinds.iter().flatten().copied()) else { return false };
     let mut is_changed = false;
     for (expression, kind) in expressions.into_iter().zip(kinds) {
-        if matches!(kind, Some(Kind::Date | Kind::Timestamp)) {
-            *expression = cast(expression.clone(), Kind::Timestamptz.arrow());
+        if matches!(kind, Some(Kind::Date | Kind::Timestamp)) && kind != Some(common) {
+            *expression = cast(expression.clone(), common.arrow());
             is_changed = true;
         }
     }
     is_changed
+}
+
+/// The one of the kinds that holds dates and timestamps of all of them, if there are timestamps.
+pub(super) fn common(kinds: impl Iterator<Item = Kind>) -> Option<Kind> {
+    kinds.fold(None, |common, kind| match (common, kind) {
+        (_, Kind::Timestamptz) | (Some(Kind::Timestamptz), _) => Some(Kind::Timestamptz),
+        (_, Kind::Timestamp) => Some(Kind::Timestamp),
+        (common, _) => common,
+    })
 }
 
 /// The call that an operator is; `None` if no operand is a date, a time or an interval.

@@ -16,7 +16,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::cells::Kind;
 use super::intervals::sorts;
-use super::operators::unify;
+use super::operators::{common as common_kind, unify};
 
 /// Gives expressions that stand for one value PostgreSQL's common type.
 #[derive(Debug)]
@@ -48,14 +48,15 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
     plan.apply_with_subqueries(|plan| {
         let mut is_one = |schema: &DFSchema| {
             let kinds = schema.fields().iter().map(|field| Kind::of(field.data_type()));
-            found |= kinds.into_iter().any(|kind| matches!(kind, Kind::Timestamptz | Kind::Interval));
+            found |= kinds.into_iter().any(|kind| matches!(kind, Kind::Timestamptz | Kind::Timestamp | Kind::Interval));
         };
         is_one(plan.schema());
         plan.inputs().into_iter().for_each(|input| is_one(input.schema()));
         let mut has_cast = false;
         plan.apply_expressions(|expression| {
             has_cast |= expression.exists(|inner| {
-                Ok(matches!(inner, Expr::Cast(cast) if Kind::of(cast.field.data_type()) == Kind::Timestamptz))
+                let Expr::Cast(cast) = inner else { return Ok(false) };
+                Ok(matches!(Kind::of(cast.field.data_type()), Kind::Timestamptz | Kind::Timestamp))
             })?;
             Ok(TreeNodeRecursion::Continue)
         })?;
@@ -110,21 +111,26 @@ fn united(union: Union) -> Result<LogicalPlan> {
         let fields = union.inputs.iter().filter_map(move |input| input.schema().fields().get(at));
         fields.map(|field| Kind::of(field.data_type()))
     };
-    let is_zoned = |at: usize| {
-        kinds(at).any(|kind| kind == Kind::Timestamptz)
-            && kinds(at).any(|kind| matches!(kind, Kind::Date | Kind::Timestamp))
+    // The type that a column's dates and timestamps are to have.
+    let wanted = |at: usize| {
+        let common = common_kind(kinds(at))?;
+        kinds(at).any(|kind| kind != common && matches!(kind, Kind::Date | Kind::Timestamp)).then_some(common)
     };
     let width = union.schema.fields().len();
-    if !(0..width).any(is_zoned) {
+    if (0..width).all(|at| wanted(at).is_none()) {
         return Ok(LogicalPlan::Union(union));
     }
     let mut inputs = Vec::with_capacity(union.inputs.len());
     for input in &union.inputs {
-        let columns = input.schema().columns().into_iter().enumerate();
-        let items = columns.map(|(at, column)| {
+        let columns = input.schema().columns().into_iter().zip(input.schema().fields()).enumerate();
+        let items = columns.map(|(at, (column, field))| {
             let name = column.name.clone();
             let column = Expr::Column(column);
-            let column = if is_zoned(at) { cast(column, Kind::Timestamptz.arrow()) } else { column };
+            let is_one = matches!(Kind::of(field.data_type()), Kind::Date | Kind::Timestamp);
+            let column = match wanted(at).filter(|_| is_one) {
+                Some(wanted) => cast(column, wanted.arrow()),
+                None => column,
+            };
             column.alias(name)
         });
         let items: Vec<Expr> = items.collect();
