@@ -324,9 +324,13 @@ fn words(text: &str, fields: Option<(&str, &str)>) -> Result<Sum, Wrong> {
                         years_and_months(text, dash + 1, &mut sum)?;
                     }
                     None => {
-                        let unit = unit.unwrap_or(last);
-                        take(&mut used, &[unit])?;
-                        sum.add(Amount::of(text)?, unit)?;
+                        let of = unit.unwrap_or(last);
+                        take(&mut used, &[of])?;
+                        sum.add(Amount::of(text)?, of)?;
+                        // A number in front of hours counts days, as in front of a time.
+                        if of == Unit::Hours {
+                            unit = Some(Unit::Days);
+                        }
                     }
                 }
             }
@@ -481,6 +485,7 @@ mod tests {
             ("@ 1 hour 2 mins", "01:02:00"),
             ("5", "00:00:05"),
             ("3 4:05", "3 days 04:05:00"),
+            ("1 2 hours", "1 day 02:00:00"),
             ("1 decade", "10 years"),
             ("1.5 centuries", "150 years"),
             ("90 minutes", "01:30:00"),

@@ -46,6 +46,8 @@ pub(super) fn to_char(cell: &Cell, template: &str, zone: &Zone) -> Result<Option
             time: micros_of(span),
             zone: None,
         },
+        // A time of day is an interval to templates.
+        Cell::Time(time) => Source { year: 0, month: 0, day: 0, days: None, time: *time, zone: None },
         _ => return Ok(None),
     };
     if source.days.is_none()

@@ -33,7 +33,6 @@ fn coerce_to_char(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
         [value, template] if is_text(template) => Ok(vec![
             match Kind::of(value) {
                 Kind::Date => Kind::Timestamptz.arrow(),
-                Kind::Time => Kind::Interval.arrow(),
                 kind if kind.is_temporal() => kind.arrow(),
                 Kind::Integer | Kind::Number => value.clone(),
                 Kind::Unknown => Kind::Timestamptz.arrow(),
