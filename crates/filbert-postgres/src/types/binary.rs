@@ -242,8 +242,8 @@ mod tests {
             ("numeric", "NaN", "22P02"),
             ("bytea", "\\x0", "22P02"),
             ("bytea", "\\9", "22P02"),
-            ("date", "2023-02-29", "22007"),
-            ("timestamp", "yesterday", "22007"),
+            ("date", "2023-02-29", "22008"),
+            ("timestamp", "yesterday", "0A000"),
             ("uuid", "x", "22P02"),
             ("json", "{", "22P02"),
         ] {
