@@ -106,6 +106,8 @@ pub(crate) fn compare(other: &Outcome, filbert: &Outcome, how: How) -> Verdict {
     match (other, filbert) {
         (_, Outcome::Lost(_)) => Verdict::Different(Kind::Lost),
         (_, Outcome::Timeout) => Verdict::Different(Kind::Timeout),
+        // What takes the other server too long is no measure.
+        (Outcome::Failure { sqlstate, .. }, _) if sqlstate == "57014" => Verdict::BothRefuse,
         (_, Outcome::Failure { sqlstate, message, rest })
             if sqlstate.starts_with("XX") || is_foreign(message) || is_foreign(rest) =>
         {

@@ -157,7 +157,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
 }
 
 /// What is set at the beginning of every connection.
-const SETTINGS: [&str; 3] = ["set timezone = 'UTC'", "set intervalstyle = 'postgres'", "set statement_timeout = '10s'"];
+const SETTINGS: [&str; 3] = ["set timezone = 'UTC'", "set intervalstyle = 'postgres'", "set statement_timeout = '3s'"];
 
 fn with_postgres(arguments: &Arguments, seed: u64, filbert: &Filbert, report: &mut Report) -> Result<()> {
     let postgres = Postgres::start()?;

@@ -246,11 +246,24 @@ fn queries(query: &Query) -> Vec<Query> {
     }
     let common = |common: &Common| {
         let first = queries(&common.query).into_iter().map(|query| Common { query, ..common.clone() });
-        let again = common.again.iter().flat_map(queries).map(|again| Common { again: Some(again), ..common.clone() });
+        // Without its condition, a recursion would not end.
+        let again = common
+            .again
+            .iter()
+            .flat_map(|again| queries(again).into_iter().filter(|smaller| condition(smaller) == condition(again)));
+        let again = again.map(|again| Common { again: Some(again), ..common.clone() });
         first.chain(again).collect()
     };
     all.extend(replaced(&query.with, common).into_iter().map(|with| Query { with, ..query.clone() }));
     all
+}
+
+/// The condition of a query that is one SELECT.
+fn condition(query: &Query) -> Option<&Expr> {
+    match &query.body {
+        Body::Select(select) => select.filter.as_ref(),
+        Body::Values(_) | Body::Set { .. } => None,
+    }
 }
 
 fn selects(select: &Select) -> Vec<Select> {
