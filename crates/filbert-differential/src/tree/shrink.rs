@@ -250,7 +250,7 @@ fn queries(query: &Query) -> Vec<Query> {
         let again = common
             .again
             .iter()
-            .flat_map(|again| queries(again).into_iter().filter(|smaller| condition(smaller) == condition(again)));
+            .flat_map(|again| queries(again).into_iter().filter(move |smaller| condition(smaller) == condition(again)));
         let again = again.map(|again| Common { again: Some(again), ..common.clone() });
         first.chain(again).collect()
     };
