@@ -192,7 +192,7 @@ fn own(parser: &mut Parser<'_>, column: &str, dialect: Dialect, depth: usize) ->
         "long" => plain(FieldType::BigInt),
         "string" => plain(FieldType::Varchar),
         "name" if dialect == Dialect::Postgres => Some(DeclaredType::Varchar(63)),
-        "timestamptz" => plain(FieldType::TimestampTz),
+        "timestamptz" if parser.peek_nth_token_ref(1).token != Token::LParen => plain(FieldType::TimestampTz),
         "ip" | "inet" | "cidr" => Some(DeclaredType::Ip),
         "geo_point" => Some(DeclaredType::GeoPoint),
         "geo_shape" => Some(DeclaredType::GeoShape),
