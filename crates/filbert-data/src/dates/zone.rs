@@ -170,7 +170,7 @@ fn posix(text: &str) -> Option<Zone> {
         return None;
     }
     let west = offset_seconds(offset)?;
-    let seconds = i32::try_from(-west).ok()?;
+    let seconds = -west;
     // A name that is an offset is shown as PostgreSQL shows it.
     if shown.is_empty() {
         return Zone::of_seconds((-west).into());

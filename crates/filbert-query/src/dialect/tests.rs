@@ -204,7 +204,7 @@ fn what_datafusion_does_not_know_is_rewritten() {
         ("CAST(a AS OBJECT)", "cast_object(a)"),
         ("CAST(CAST(a AS JSON) AS VARCHAR)", "CAST(cast_json(a) AS VARCHAR)"),
         ("CAST(a AS TIMESTAMP)", "CAST(a AS TIMESTAMP(6))"),
-        ("CAST(a AS DECIMAL)", "CAST(a AS DECIMAL(76,20))"),
+        ("CAST(a AS DECIMAL)", "CAST(a AS DECIMAL(76,38))"),
         ("CAST(a AS CHAR VARYING)", "CAST(a AS VARCHAR)"),
         ("a LIKE 'x\\%'", "a LIKE 'x\\\\%'"),
         ("a LIKE 'x!%!!_' ESCAPE '!'", "a LIKE 'x\\%!_'"),

@@ -173,8 +173,8 @@ mod tests {
     #[test]
     fn numbers_that_do_not_fit_stay_on_their_side() {
         let unit = |text| decimal(text).unwrap();
-        assert_eq!(unit("2"), i256::from_i128(200_000_000_000_000_000_000));
-        assert_eq!(unit("0.5"), i256::from_i128(50_000_000_000_000_000_000));
+        assert_eq!(Some(unit("2")), i256::from_string(&format!("2{}", "0".repeat(38))));
+        assert_eq!(unit("0.5"), i256::from_i128(5 * 10_i128.pow(37)));
         assert_eq!(unit("1e-300"), i256::ONE);
         assert_eq!(unit("-1e-300"), i256::MINUS_ONE);
         assert_eq!(unit("0"), i256::ZERO);
