@@ -151,8 +151,13 @@ pub(super) fn computing(text: &str) -> SqlError {
 /// A value that is not cast, by the kernel's text, which has the types of Arrow in it.
 pub(super) fn casting(text: &str) -> SqlError {
     if let Some(subject) = miscast(text) {
-        let sqlstate = if matches!(subject, SqlSubject::OutOfRange { .. }) { "22003" } else { "22P02" };
-        return data_error(told(&subject)).with_sqlstate(sqlstate).about(subject);
+        if let SqlSubject::OutOfRange { field_type } = &subject {
+            let number = text.strip_prefix("Can't cast value ").and_then(|rest| rest.split_once(" to type "));
+            let number = number.map_or("a number", |(number, _)| number);
+            let message = format!("numeric overflow while converting {number} to {field_type}");
+            return data_error(message).with_sqlstate("22003").about(subject);
+        }
+        return data_error(told(&subject)).with_sqlstate("22P02").about(subject);
     }
     if text.starts_with("Casting from ") || text.contains("not supported") {
         return parsing_error("values of this type cannot be cast to the other type").with_sqlstate("42846");

@@ -350,7 +350,10 @@ impl Unnest {
         }
         let plan = plan.build()?;
         let is_free = plan.all_out_ref_exprs().is_empty();
-        let is_plain = form.rows.all_out_ref_exprs().is_empty() && refers_only_to(&plan, input.schema());
+        // Where both sides have a relation of one name, DataFusion takes the outer row's columns for the subquery's own.
+        let is_plain = form.rows.all_out_ref_exprs().is_empty()
+            && refers_only_to(&plan, input.schema())
+            && !shares_a_relation(&plan, input.schema());
         let found = if is_free {
             any_row(plan)?
         } else if is_plain && place == Place::Condition {
@@ -410,7 +413,7 @@ impl Unnest {
                 }
             }
         };
-        let outer = std::mem::replace(input, LogicalPlan::default());
+        let outer = std::mem::take(input);
         let joined = match &domain {
             Some(domain) => {
                 let on: Vec<Expr> = domain.equal(&correlated).collect();
@@ -543,6 +546,15 @@ fn refers_only_to(plan: &LogicalPlan, schema: &DFSchema) -> bool {
 }
 
 /// The columns of an expression, and the outer ones of the subqueries within.
+/// Whether a plan has a relation of the name of one of a schema.
+fn shares_a_relation(plan: &LogicalPlan, schema: &DFSchema) -> bool {
+    plan.exists(|node| {
+        let mut qualifiers = node.schema().iter().filter_map(|(qualifier, _)| qualifier);
+        Ok(qualifiers.any(|qualifier| schema.iter().any(|(outer, _)| outer == Some(qualifier))))
+    })
+    .unwrap_or(true)
+}
+
 fn all_columns(expression: &Expr) -> Vec<Column> {
     let mut found = Vec::new();
     let _ = expression.apply(|inner| {

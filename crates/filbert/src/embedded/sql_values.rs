@@ -15,7 +15,7 @@ use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
 use chrono::{DateTime, NaiveDate, NaiveTime};
 use filbert_data::{FieldType, Value};
-use filbert_grid::query::ColumnMeta;
+use filbert_grid::query::{ColumnMeta, ColumnReader};
 
 /// Days from 0001-01-01 to 1970-01-01, both counted.
 const EPOCH_DAYS_FROM_CE: i32 = 719_163;
@@ -33,6 +33,10 @@ pub(super) fn rows(columns: &[ColumnMeta], batch: &RecordBatch) -> VecDeque<Vec<
 fn value(field_type: &FieldType, array: &ArrayRef, row: usize) -> Value<'static> {
     if array.is_null(row) || matches!(array.data_type(), DataType::Null) {
         return Value::Null;
+    }
+    if matches!(field_type, FieldType::Array(_) | FieldType::Interval | FieldType::Binary) {
+        let reader = ColumnReader::new(array.as_ref(), field_type);
+        return reader.map_or(Value::Null, |reader| reader.get(row).into_owned());
     }
     let found = match array.data_type() {
         DataType::Boolean => array.as_boolean_opt().map(|array| Value::Boolean(array.value(row))),

@@ -233,13 +233,36 @@ fn decoded(of: &Type, bytes: &[u8]) -> Value<'static> {
         Type::JSON => Value::Json(String::from_utf8(bytes.to_vec()).unwrap().into()),
         _ => match of.kind() {
             TypeKind::Array(item) => {
-                let items = Vec::<Option<Raw<'_>>>::from_sql(of, bytes).unwrap();
-                let value = |raw: Option<Raw<'_>>| raw.map_or(Value::Null, |Raw(bytes)| decoded(item, bytes));
-                Value::Array(items.into_iter().map(value).collect())
+                let (header, mut rest) = bytes.split_at(12);
+                let dimensions = usize::try_from(i32::from_be_bytes(header[..4].try_into().unwrap())).unwrap();
+                let lengths: Vec<usize> =
+                    (0..dimensions).map(|_| usize::try_from(taken_number(&mut rest, 2)[0]).unwrap()).collect();
+                match lengths.is_empty() {
+                    true => Value::Array(Vec::new()),
+                    false => array(item, &lengths, &mut rest),
+                }
             }
             _ => Value::Text(String::from_utf8(bytes.to_vec()).unwrap().into()),
         },
     }
+}
+
+/// An array of one or more dimensions, whose items stand behind their lengths, the last dimension first.
+fn array(item: &Type, lengths: &[usize], rest: &mut &[u8]) -> Value<'static> {
+    let Some((length, inner)) = lengths.split_first() else {
+        let Ok(length) = usize::try_from(taken_number(rest, 1)[0]) else { return Value::Null };
+        let (bytes, behind) = rest.split_at(length);
+        *rest = behind;
+        return decoded(item, bytes);
+    };
+    Value::Array((0..*length).map(|_| array(item, inner, rest)).collect())
+}
+
+/// The next numbers of 32 bits.
+fn taken_number(rest: &mut &[u8], count: usize) -> Vec<i32> {
+    let (numbers, behind) = rest.split_at(4 * count);
+    *rest = behind;
+    numbers.chunks_exact(4).map(|number| i32::from_be_bytes(number.try_into().unwrap())).collect()
 }
 
 /// Digits to the base of 10,000 behind their number, the power of the first, the sign and the digits to show.

@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Float32Array, Float64Array, Int64Array};
 use arrow_schema::DataType;
-use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive};
+use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive, Zero};
 use datafusion::arrow::compute::cast;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -265,7 +265,7 @@ fn float(args: &ScalarFunctionArgs, to: &DataType) -> Result<ColumnarValue> {
             let text = number.to_string();
             let near = if is_small { text.parse::<f32>().map(f64::from) } else { text.parse::<f64>() };
             let near = near.map_err(|_| invalid(&text, to))?;
-            check(near, number == BigDecimal::from(0), &|| number.to_plain_string())
+            check(near, number.is_zero(), &|| number.to_plain_string())
         }
         Found::Text(text) => {
             let word = text.trim_matches(is_space);

@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Float64Array};
 use arrow_schema::DataType;
-use bigdecimal::{BigDecimal, RoundingMode, Signed, ToPrimitive, Zero};
+use bigdecimal::{BigDecimal, One, RoundingMode, Signed, ToPrimitive, Zero};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -336,7 +336,7 @@ fn compute(name: &str, numbers: &[BigDecimal]) -> Result<BigDecimal> {
             };
             check_logarithm(sign_of(base))?;
             check_logarithm(sign_of(number))?;
-            if *base == BigDecimal::from(1) {
+            if base.is_one() {
                 return Err(division_by_zero());
             }
             digits::log(base, number)

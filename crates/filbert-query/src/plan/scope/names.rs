@@ -25,6 +25,7 @@ pub(super) enum Clause<'o> {
 }
 
 /// What a name without a qualifier is.
+#[allow(clippy::large_enum_variant, reason = "one at a time, on the stack")]
 enum Found {
     /// What DataFusion finds by the same name.
     AsWritten,

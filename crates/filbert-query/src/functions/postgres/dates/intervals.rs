@@ -132,6 +132,7 @@ fn keyed(expression: Expr, schema: &DFSchema) -> Expr {
     if is_interval(&expression, schema) { key(expression) } else { expression }
 }
 
+#[allow(clippy::boxed_local, reason = "what it is called with is boxed")]
 fn boxed(expression: Box<Expr>, schema: &DFSchema) -> Box<Expr> {
     Box::new(keyed(*expression, schema))
 }
