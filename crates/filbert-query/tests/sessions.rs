@@ -309,7 +309,7 @@ fn errors_are_in_the_words_of_the_dialect() {
             Some(8),
         ),
         ("SELECT q.name FROM people p", "missing FROM-clause entry for table \"q\"", "", Some(8)),
-        ("SELECT id FROM people a, people b", "column reference \"id\" is ambiguous", "", None),
+        ("SELECT id FROM people a, people b", "column reference \"id\" is ambiguous", "", Some(8)),
         (
             "UPDATE people SET nam = 'x'",
             "column \"nam\" does not exist",

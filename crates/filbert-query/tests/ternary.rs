@@ -55,6 +55,7 @@ fn rows() -> impl Strategy<Value = String> {
         "SELECT max(o.a) FROM other AS o WHERE o.a = t.a",
         "SELECT o.a FROM other AS o GROUP BY o.a",
         "SELECT t.b",
+        "VALUES (1), (NULL), (2)",
         "SELECT a FROM other UNION SELECT c FROM other",
     ]);
     prop_oneof![4 => plain, 1 => others.prop_map(str::to_owned)]

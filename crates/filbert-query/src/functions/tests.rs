@@ -218,7 +218,7 @@ fn totals_have_hazelcasts_types() {
         ),
         (
             "AVG(CAST(v AS DECIMAL(15, 2)) / 3), AVG(CAST(v AS DECIMAL(15, 2))) FROM (VALUES (1), (2), (2)) AS t(v)",
-            "0.555555555555555555556666666666666666666666 DECIMAL, 1.6666666666666666 DECIMAL",
+            "0.55555555555555555555 DECIMAL, 1.6666666666666666 DECIMAL",
         ),
         (
             "1.0 / 3, 2 / 3.00, -SUM(CAST(NULL AS INTEGER)) + (-59)",
@@ -322,7 +322,7 @@ fn dates_and_times() {
         check(&format!("EXTRACT({field} FROM {moment})"), &format!("{expected} DOUBLE"));
     }
     fails("EXTRACT(YEAR FROM TIME '10:00:00')", "Cannot extract YEAR from TIME");
-    fails("EXTRACT(YEAR FROM 1)", "[VARCHAR, BIGINT]");
+    fails("EXTRACT(YEAR FROM 1)", "Cannot extract field from BIGINT");
     for (expression, expected) in [
         (
             "CAST('2024-02-29T12:34:56+02:00' AS TIMESTAMP WITH TIME ZONE)",
