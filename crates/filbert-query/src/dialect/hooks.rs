@@ -3,7 +3,7 @@
 //! Rows of `AND` and `OR` become balanced trees: a condition of ten thousand terms is fourteen levels deep instead of ten
 //! thousand. `POSITION` has a `FROM`, and `IS DISTINCT FROM` ends where `AND` begins.
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Interval};
 use datafusion::sql::sqlparser::dialect::{Dialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -17,6 +17,30 @@ pub(super) fn prefix(dialect: &dyn Dialect, parser: &mut Parser<'_>) -> Option<R
         return Some(position(dialect, parser));
     }
     json::prefix(parser)
+}
+
+/// Takes `INTERVAL(2) '1.2345 seconds'`: sqlparser takes the precision for part of a type, and forgets it.
+pub(super) fn rounded_interval(parser: &mut Parser<'_>) -> Option<Expr> {
+    if !parser.peek_keyword(Keyword::INTERVAL) {
+        return None;
+    }
+    let [_, open, digits, close, text] = parser.peek_tokens();
+    let (Token::LParen, Token::Number(digits, _), Token::RParen, Token::SingleQuotedString(_)) =
+        (open, digits, close, text)
+    else {
+        return None;
+    };
+    let precision = digits.parse().ok()?;
+    for _ in 0..4 {
+        parser.next_token();
+    }
+    Some(Expr::Interval(Interval {
+        value: Box::new(Expr::Value(parser.parse_value().ok()?)),
+        leading_field: None,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: Some(precision),
+    }))
 }
 
 /// `POSITION(seek IN text [FROM place])`; as a call with commas, too.

@@ -42,7 +42,7 @@ pub(crate) use server::ROWS;
 pub(crate) use session::{Command as SessionCommand, Job, Modes};
 pub(crate) use table_statements::TableStatement;
 pub(crate) use tables::{ColumnDefinition, Constraint, ConstraintKind, CreateTable, Like};
-pub(crate) use tokens::{differ_in_literals_only, located, place_of_relation};
+pub(crate) use tokens::{at, differ_in_literals_only, located, place_of_relation};
 pub(crate) use types::sql_type;
 
 use datafusion::sql::sqlparser::ast::{Expr, Parens, Query, SelectItem, SetExpr, TableWithJoins};

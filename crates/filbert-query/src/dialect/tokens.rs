@@ -188,7 +188,7 @@ fn check_chains(tokens: &[TokenWithSpan], limits: &Limits) -> Result<(), SqlErro
 }
 
 /// An error at a place of the text.
-pub(super) fn at(message: &str, location: Location) -> SqlError {
+pub(crate) fn at(message: &str, location: Location) -> SqlError {
     if location.line == 0 {
         return parsing_error(message.to_owned());
     }

@@ -164,7 +164,7 @@ fn whole_numbers(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Opt
     })
 }
 
-/// A quotient of decimals with twenty digits behind the point, or more where the operands have more.
+/// A quotient of decimals with as many digits behind the point as a decimal can have.
 fn quotient(expr: RawBinaryExpr, schema: &DFSchema) -> PlannerResult<RawBinaryExpr> {
     let types = [expr.left.get_type(schema), expr.right.get_type(schema)];
     let [Ok(left), Ok(right)] = types else { return PlannerResult::Original(expr) };

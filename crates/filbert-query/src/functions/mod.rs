@@ -9,6 +9,7 @@
 //! | `postgres` | what PostgreSQL computes otherwise: dates, times, intervals |
 //! | `series` | `generate_series`, `generate_stream` |
 //! | `checked` | `+ - *` that fail instead of wrapping around, and division |
+//! | `distinct` | `array_agg(DISTINCT ..)`, `string_agg(DISTINCT ..)` |
 //! | `fields` | members of objects: `object['member']` |
 //! | `postgres` | values as PostgreSQL has them: patterns, `jsonb`, texts, arrays, casts |
 //! | `server` | what PostgreSQL and CrateDB have: about the session, the catalogs, and expressions |
@@ -16,6 +17,7 @@
 //! | `totals` | result types of `SUM` and `AVG` |
 
 mod checked;
+mod distinct;
 mod fields;
 mod json;
 mod math;
@@ -37,6 +39,7 @@ use datafusion::execution::FunctionRegistry;
 use datafusion::prelude::SessionContext;
 use filbert_grid::query::Dialect;
 
+pub(crate) use distinct::distinct;
 pub(crate) use fields::{Fields, value_of_field};
 pub(crate) use json::{Kind, Node, push_json_text};
 pub(crate) use postgres::dates::{CommonTypes, moment_of_column, takes_zone, zone_of_changes};

@@ -3,10 +3,11 @@
 use arrow_schema::{DataType, TimeUnit};
 use chrono::{Datelike, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use filbert_data::{FieldType, Value};
 
 use super::row::{Function, Texts, collect, collect_texts, failed, is_integer, is_text, wrong_arguments};
+use crate::error::{carried, parsing_error};
 use crate::types::{field_type_of, value_of};
 
 /// Milliseconds of a year of 365 days: by it a number is told to count seconds or something smaller.
@@ -14,7 +15,7 @@ const YEAR_MS: i64 = 31_536_000_000;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        Function::udf("extract_field", coerce_extract, |_| Ok(FieldType::Double), extract),
+        Function::udf("extract_field", coerce_extract, returns_extracted, extract),
         Function::udf("to_timestamp_tz", coerce_number, |_| Ok(FieldType::TimestampTz), to_timestamp_tz),
         Function::udf("to_epoch_millis", coerce_moment, |_| Ok(FieldType::BigInt), to_epoch_millis),
         Function::udf("to_char", coerce_to_char, |_| Ok(FieldType::Varchar), to_char),
@@ -50,11 +51,19 @@ fn temporal(data_type: &DataType) -> DataType {
 fn coerce_extract(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [field, moment] if is_text(field) && is_temporal(moment) => Ok(vec![DataType::Utf8View, temporal(moment)]),
-        [_, other] => {
-            let name = crate::types::field_type_of_arrow(other);
-            Err(failed(format!("Cannot extract field from {name}")))
-        }
+        // Refused by [`returns_extracted`]: an error that is told here is lost.
+        [_, _] => Ok(types.to_vec()),
         _ => Err(wrong_arguments(name, types)),
+    }
+}
+
+fn returns_extracted(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
+    match args.arg_fields {
+        [_, moment] if !is_temporal(moment.data_type()) => {
+            let name = crate::types::field_type_of_arrow(moment.data_type());
+            Err(carried(parsing_error(format!("Cannot extract field from {name}")).with_sqlstate("42883")))
+        }
+        _ => Ok(FieldType::Double),
     }
 }
 

@@ -18,9 +18,9 @@ use datafusion::logical_expr::{
 use filbert_grid::query::{Dialect, QUOTIENT_SCALE};
 
 use super::fields::Summed;
-use super::numbers::decimals::{quotients, scale_of};
+use super::numbers::decimals::{FREE, quotients, scale_of};
 use super::row::{is_text, wrong_arguments};
-use crate::types::{is_untyped, untyped_field};
+use crate::types::{DECIMAL_SCALE, is_untyped, untyped_field};
 
 /// The aggregates, by DataFusion's names.
 pub(super) fn aggregates(dialect: Dialect) -> Vec<AggregateUDF> {
@@ -125,6 +125,8 @@ impl Total {
         let result = match argument {
             DataType::Float32 if self.name == "sum" => DataType::Float32,
             _ if self.is_quotient && inner_result.is_decimal() => DataType::Decimal256(76, QUOTIENT_SCALE),
+            // An average has four digits more than a decimal can have.
+            _ if scale_of(&inner_result).is_some_and(|scale| scale > DECIMAL_SCALE) => FREE,
             _ => inner_result.clone(),
         };
         Ok((inner, inner_result, result))

@@ -16,6 +16,8 @@ use datafusion::logical_expr::{
     SortExpr, SubqueryAlias, lit,
 };
 
+use crate::functions::distinct;
+
 /// Aggregates whose result depends on the order of their rows.
 const ORDERED: [&str; 12] = [
     "array_agg",
@@ -38,7 +40,7 @@ pub(crate) fn keep(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.apply_with_subqueries(|plan| {
         is_sorted |= matches!(plan, LogicalPlan::Sort(_));
         is_distinct |= matches!(plan, LogicalPlan::Aggregate(aggregate)
-            if aggregate.aggr_expr.iter().any(|item| contains(item, is_plain_distinct)));
+            if aggregate.aggr_expr.iter().any(|item| contains(item, is_distinct_list)));
         Ok(TreeNodeRecursion::Continue)
     })?;
     let plan = match is_distinct {
@@ -186,24 +188,27 @@ fn contains(expression: &Expr, wanted: fn(&AggregateFunction) -> bool) -> bool {
         .unwrap_or(false)
 }
 
-fn is_plain_distinct(function: &AggregateFunction) -> bool {
+fn is_distinct_list(function: &AggregateFunction) -> bool {
     let params = &function.params;
-    params.distinct && params.order_by.is_empty() && matches!(function.func.name(), "array_agg" | "string_agg")
+    params.distinct && matches!(function.func.name(), "array_agg" | "string_agg")
 }
 
 /// `array_agg(DISTINCT x)`: PostgreSQL sorts to find what is distinct, and it shows.
 fn of_distinct(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Aggregate(aggregate) = plan else { return Ok(Transformed::no(plan)) };
-    if !aggregate.aggr_expr.iter().any(|item| contains(item, is_plain_distinct)) {
+    if !aggregate.aggr_expr.iter().any(|item| contains(item, is_distinct_list)) {
         return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
     }
     let names = NamePreserver::new_for_projection();
     let rewritten = aggregate.aggr_expr.into_iter().map(|expression| {
         let name = names.save(&expression);
         let transformed = expression.transform_up(|inner| match inner {
-            Expr::AggregateFunction(mut function) if is_plain_distinct(&function) => {
-                let key = function.params.args.first().map(|argument| argument.clone().sort(true, false));
-                function.params.order_by.extend(key);
+            Expr::AggregateFunction(mut function) if is_distinct_list(&function) => {
+                if function.params.order_by.is_empty() {
+                    let key = function.params.args.first().map(|argument| argument.clone().sort(true, false));
+                    function.params.order_by.extend(key);
+                }
+                function.func = distinct(function.func);
                 Ok(Transformed::yes(Expr::AggregateFunction(function)))
             }
             other => Ok(Transformed::no(other)),

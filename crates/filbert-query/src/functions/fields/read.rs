@@ -178,7 +178,8 @@ mod tests {
         assert_eq!(unit("1e-300"), i256::ONE);
         assert_eq!(unit("-1e-300"), i256::MINUS_ONE);
         assert_eq!(unit("0"), i256::ZERO);
-        assert!(unit("1e300") > unit("1e50") && unit("-1e300") < unit("-1e50"));
+        assert!(unit("1e300") > unit("1e37") && unit("-1e300") < unit("-1e37"));
+        assert_eq!((unit("1e300"), unit("-1e300")), (unit("1e50"), unit("-1e50")), "both are beyond");
         assert_eq!(decimal("x"), None);
     }
 }

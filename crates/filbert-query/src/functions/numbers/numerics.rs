@@ -22,9 +22,6 @@ use super::digits;
 use crate::error::{carried, data_error};
 use crate::types::DECIMAL_SCALE;
 
-/// Digits behind the point of a quotient in the other dialects.
-const DECIMAL_QUOTIENT_SCALE: i64 = 20;
-
 /// A function of floating-point numbers, by its name.
 macro_rules! overloaded {
     ($($name:literal => $arguments:literal;)*) => {
@@ -355,8 +352,7 @@ fn compute(name: &str, numbers: &[BigDecimal]) -> Result<BigDecimal> {
         }
         "decimal_divide" => {
             let divisor = second()?;
-            let scale = digits::scale(first).max(digits::scale(divisor)).max(DECIMAL_QUOTIENT_SCALE);
-            digits::divide(first, divisor, scale).ok_or_else(division_by_zero)?
+            digits::divide(first, divisor, DECIMAL_SCALE.into()).ok_or_else(division_by_zero)?
         }
         "numeric_multiply" | "decimal_multiply" => first * second()?,
         "numeric_modulo" => remainder(first, second()?)?,

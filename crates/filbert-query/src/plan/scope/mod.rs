@@ -30,7 +30,7 @@ use filbert_grid::query::{Dialect, SqlError, SqlSubject};
 
 use self::names::Clause;
 use self::sources::Scope;
-use crate::dialect::{ROWS, narrow_values};
+use crate::dialect::{self, ROWS, narrow_values};
 use crate::error::parsing_error;
 use crate::plan::columns::{REPEATED, result_name};
 use crate::tables::Tables;
@@ -276,7 +276,7 @@ impl Resolver<'_> {
             Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => {
                 for key in sets.iter_mut().flatten() {
                     let output = match &*key {
-                        Expr::Identifier(name) if self.is_unknown(&name.value)? => {
+                        Expr::Identifier(name) if self.is_unknown(name)? => {
                             outputs.iter().find(|output| output.name.as_deref() == Some(name.value.as_str()))
                         }
                         Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
@@ -314,7 +314,7 @@ impl Resolver<'_> {
                 .find_map(|scope| scope.count_of(relation, column))
                 .is_some_and(|count| count > 1)
             {
-                return Err(ambiguous(&column.value));
+                return Err(ambiguous(column));
             }
         }
         Ok(())
@@ -326,7 +326,7 @@ impl Resolver<'_> {
             let mut named = outputs.iter().filter(|output| output.name.as_deref() == Some(name.value.as_str()));
             if let Some(first) = named.next() {
                 if named.any(|other| other.expression != first.expression) && self.dialect == Dialect::Postgres {
-                    return Err(ambiguous(&name.value));
+                    return Err(ambiguous(name));
                 }
                 if let Some(planned) = &first.planned {
                     *key = Expr::Identifier(Ident::with_quote('"', planned));
@@ -452,12 +452,14 @@ fn complete(columns: &mut Vec<TableAliasColumnDef>, names: Names, relation: &str
     Ok(Some(all))
 }
 
-fn ambiguous(name: &str) -> SqlError {
-    let text = format!("column reference \"{name}\" is ambiguous");
-    parsing_error(text).with_sqlstate("42702").about(SqlSubject::AmbiguousColumn { name: name.to_owned() })
+fn ambiguous(name: &Ident) -> SqlError {
+    let text = format!("column reference \"{}\" is ambiguous", name.value);
+    let subject = SqlSubject::AmbiguousColumn { name: name.value.clone() };
+    dialect::at(&text, name.span.start).with_sqlstate("42702").about(subject)
 }
 
-fn missing(name: &str) -> SqlError {
-    let subject = SqlSubject::Column { relation: None, name: name.to_owned(), nearest: None };
-    parsing_error(format!("column \"{name}\" does not exist")).with_sqlstate("42703").about(subject)
+fn missing(name: &Ident) -> SqlError {
+    let subject = SqlSubject::Column { relation: None, name: name.value.clone(), nearest: None };
+    let text = format!("column \"{}\" does not exist", name.value);
+    dialect::at(&text, name.span.start).with_sqlstate("42703").about(subject)
 }

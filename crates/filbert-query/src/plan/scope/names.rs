@@ -47,18 +47,20 @@ impl Resolver<'_> {
     }
 
     /// Whether no relation has a column of a name.
-    pub(super) fn is_unknown(&self, name: &str) -> Result<bool, SqlError> {
+    pub(super) fn is_unknown(&self, name: &Ident) -> Result<bool, SqlError> {
         Ok(matches!(self.found(name)?, Found::Nothing))
     }
 
-    fn found(&self, name: &str) -> Result<Found, SqlError> {
+    fn found(&self, name: &Ident) -> Result<Found, SqlError> {
         for scope in self.scopes.iter().rev() {
-            match scope.named(name).as_slice() {
-                [] if scope.open || scope.relations.iter().any(|relation| relation.is_relation(name)) => {
+            match scope.named(&name.value).as_slice() {
+                [] if scope.open || scope.relations.iter().any(|relation| relation.is_relation(&name.value)) => {
                     return Ok(Found::AsWritten);
                 }
                 [] => {}
-                [column] if column.merged || scope.count(name) > 1 => return Ok(Found::As(column.expression.clone())),
+                [column] if column.merged || scope.count(&name.value) > 1 => {
+                    return Ok(Found::As(column.expression.clone()));
+                }
                 [_] => return Ok(Found::AsWritten),
                 _ => return Err(ambiguous(name)),
             }
@@ -92,7 +94,7 @@ impl Within<'_, '_, '_> {
         };
         let of_result =
             || outputs.into_iter().flatten().any(|output| output.name.as_deref() == Some(name.value.as_str()));
-        match resolver.found(&name.value)? {
+        match resolver.found(name)? {
             Found::As(expression) => Ok(Some(expression)),
             // The column of the result of this name would be taken first.
             Found::AsWritten if is_postgres && matches!(self.clause, Clause::Order(_)) && of_result() => {
@@ -105,7 +107,7 @@ impl Within<'_, '_, '_> {
             Found::Nothing
                 if is_postgres && of_result() && !(self.is_bare && matches!(self.clause, Clause::Group(_))) =>
             {
-                Err(missing(&name.value))
+                Err(missing(name))
             }
             Found::Nothing => {
                 let named = |output: &&Output| output.name.as_deref() == Some(name.value.as_str());
