@@ -88,6 +88,18 @@ pub(super) fn is_one_row(rows: &LogicalPlan) -> bool {
     }
 }
 
+/// Whether a subquery has a row, whatever there is in tables.
+pub(super) fn has_always_a_row(rows: &LogicalPlan) -> bool {
+    match rows {
+        LogicalPlan::Projection(projection) => is_row_by_row(projection) && has_always_a_row(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => has_always_a_row(&alias.input),
+        LogicalPlan::Sort(sort) => has_always_a_row(&sort.input),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        LogicalPlan::EmptyRelation(relation) => relation.produce_one_row,
+        _ => false,
+    }
+}
+
 /// Whether a subquery is an aggregate over rows with `inner = outer`, which DataFusion makes an aggregation of.
 pub(super) fn is_plain_aggregate(rows: &LogicalPlan) -> bool {
     let (items, rows) = match rows {

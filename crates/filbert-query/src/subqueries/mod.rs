@@ -33,7 +33,7 @@ use datafusion::logical_expr::{
     Subquery, SubqueryAlias, lit, not, when,
 };
 
-use self::forms::{exists_form, is_one_row, is_plain_aggregate, narrowed};
+use self::forms::{exists_form, has_always_a_row, is_one_row, is_plain_aggregate, narrowed};
 use self::push::Domain;
 use crate::error::{carried, parsing_error};
 
@@ -374,10 +374,18 @@ impl Unnest {
         let rows = subquery.subquery.as_ref();
         let is_kept =
             rows.all_out_ref_exprs().is_empty() || is_plain_aggregate(rows) && refers_only_to(rows, input.schema());
-        if is_kept {
+        if !is_kept {
+            return self.attach(input, rows, Wanted::Value);
+        }
+        let schema = rows.schema();
+        if has_always_a_row(rows) || schema.field(0).is_nullable() {
             return Ok(Expr::ScalarSubquery(subquery_of(rows.clone())));
         }
-        self.attach(input, rows, Wanted::Value)
+        // Without rows it is null, however its column never is: DataFusion takes `(SELECT true ..) IS NULL` for false.
+        let (_, field) = schema.qualified_field(0);
+        let value = single::of(Expr::Column(Column::from(schema.qualified_field(0)))).alias(field.name());
+        let rows = LogicalPlanBuilder::from(rows.clone()).aggregate(Vec::<Expr>::new(), [value])?.build()?;
+        Ok(Expr::ScalarSubquery(subquery_of(rows)))
     }
 
     /// Joins what a subquery gives to each outer row; the expression is about the column that `input` has from then on.
@@ -545,7 +553,6 @@ fn refers_only_to(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     plan.all_out_ref_exprs().len() == outer_columns(plan, schema).len()
 }
 
-/// The columns of an expression, and the outer ones of the subqueries within.
 /// Whether a plan has a relation of the name of one of a schema.
 fn shares_a_relation(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     plan.exists(|node| {
@@ -555,6 +562,7 @@ fn shares_a_relation(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     .unwrap_or(true)
 }
 
+/// The columns of an expression, and the outer ones of the subqueries within.
 fn all_columns(expression: &Expr) -> Vec<Column> {
     let mut found = Vec::new();
     let _ = expression.apply(|inner| {
