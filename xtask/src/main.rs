@@ -105,6 +105,7 @@ fn run(chore: Chore) -> Result<bool> {
             tests::all(&mut steps);
             if !no_e2e {
                 e2e::run(&mut steps, &[], Peer::Filbert);
+                tests::differential(&mut steps, &tests::SHORT_COMPARISON.map(str::to_owned));
             }
         }
         Chore::E2e { languages, peer } => e2e::run(&mut steps, &languages, peer),

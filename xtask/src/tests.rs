@@ -76,11 +76,15 @@ fn fuzz_targets(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// The comparison that every test run makes: the same statements each time.
+pub(crate) const SHORT_COMPARISON: [&str; 4] = ["--seed", "1", "--rounds", "2"];
+
 /// Compares Filbert's answers with those of PostgreSQL and of a Hazelcast member.
 pub(crate) fn differential(steps: &mut Steps, options: &[String]) {
     let built = steps.step("the oracle and the members", |workspace| {
         tools::postgresql()?;
-        shell::run(&mut workspace.cargo("build --release --locked --package filbert --package filbert-differential"))
+        // As the tests build them: other packages would have other features.
+        shell::run(&mut workspace.cargo("build --release --locked --workspace --bins"))
     });
     if !built {
         return;

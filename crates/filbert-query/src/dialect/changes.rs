@@ -96,6 +96,9 @@ fn parted(columns: Vec<String>, value: Expr) -> Result<Vec<(String, Expr)>, Refu
 
 fn returning(items: Option<Vec<SelectItem>>, of: Dialect) -> Result<Option<Vec<SelectItem>>, Refusal> {
     let Some(mut items) = items else { return Ok(None) };
+    if of != Dialect::Hazelcast {
+        server::name_returned(&mut items, of);
+    }
     for item in &mut items {
         if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
             rewrite::rewrite(expr, of)?;

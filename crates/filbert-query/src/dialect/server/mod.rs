@@ -28,6 +28,7 @@ mod values;
 use std::ops::ControlFlow;
 
 pub(super) use members::condition;
+pub(super) use names::name_returned;
 pub(crate) use rows::ROWS;
 
 use datafusion::sql::sqlparser::ast::{

@@ -1,7 +1,7 @@
 //! The names of columns that a SELECT list gives none.
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, DataType, Expr, Ident, ObjectName, SelectItem, SetExpr, Value, ValueWithSpan,
+    AccessExpr, ArrayElemTypeDef, DataType, Expr, Ident, ObjectName, SelectItem, SetExpr,
 };
 use filbert_grid::query::Dialect;
 
@@ -32,13 +32,7 @@ pub(super) fn name(items: &mut [SelectItem], of: Dialect, outermost: bool) {
                     _ => continue,
                 }
             }
-            SelectItem::UnnamedExpr(expression) => {
-                let given = match of {
-                    Dialect::Crate => expression.to_string(),
-                    _ => postgres_name(expression).unwrap_or_else(|| NO_NAME.to_owned()),
-                };
-                (expression, given)
-            }
+            SelectItem::UnnamedExpr(expression) => (expression, given_name(expression, of)),
             _ => continue,
         };
         // Within a plan names are unique; the mark is taken off where results are described.
@@ -50,6 +44,25 @@ pub(super) fn name(items: &mut [SelectItem], of: Dialect, outermost: bool) {
         };
         names.push(given);
         *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias: Ident::with_quote('"', unique) };
+    }
+}
+
+/// Names the expressions of a `RETURNING`, which no query refers to.
+pub(in crate::dialect) fn name_returned(items: &mut [SelectItem], of: Dialect) {
+    for item in items {
+        if let SelectItem::UnnamedExpr(expression) = item {
+            let alias = Ident::with_quote('"', given_name(expression, of));
+            *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias };
+        }
+    }
+}
+
+fn given_name(expression: &Expr, of: Dialect) -> String {
+    match of {
+        Dialect::Crate if !matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) => {
+            expression.to_string()
+        }
+        _ => postgres_name(expression).unwrap_or_else(|| NO_NAME.to_owned()),
     }
 }
 
@@ -71,47 +84,68 @@ fn last_part(name: &ObjectName) -> Option<String> {
 
 /// The name that PostgreSQL gives an expression, as its `FigureColname` does.
 fn postgres_name(expression: &Expr) -> Option<String> {
-    let fixed = match expression {
-        Expr::Identifier(name) => return Some(name.value.clone()),
-        Expr::CompoundIdentifier(parts) => return parts.last().map(|part| part.value.clone()),
-        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => return postgres_name(inner),
+    Some(match suggestion(expression)? {
+        Suggestion::Own(name) | Suggestion::Weak(name) => name,
+    })
+}
+
+/// A name that an expression suggests.
+enum Suggestion {
+    /// Of what is computed: it stays under casts.
+    Own(String),
+    /// Of a cast or of `CASE`: a cast around it gives its own.
+    Weak(String),
+}
+
+fn suggestion(expression: &Expr) -> Option<Suggestion> {
+    let own = |name: &str| Some(Suggestion::Own(name.to_owned()));
+    let weak = |name: String| Some(Suggestion::Weak(name));
+    match expression {
+        Expr::Identifier(name) => own(&name.value),
+        Expr::CompoundIdentifier(parts) => own(&parts.last()?.value),
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => suggestion(inner),
         Expr::CompoundFieldAccess { root, access_chain } => {
             let field = access_chain.iter().rev().find_map(|access| match access {
-                AccessExpr::Dot(Expr::Identifier(name)) => Some(name.value.clone()),
+                AccessExpr::Dot(Expr::Identifier(name)) => own(&name.value),
                 _ => None,
             });
-            return field.or_else(|| postgres_name(root));
+            field.or_else(|| suggestion(root))
         }
-        Expr::Cast { expr, data_type, .. } => return postgres_name(expr).or_else(|| Some(type_name(data_type))),
-        Expr::TypedString(typed) => return Some(type_name(&typed.data_type)),
-        Expr::Function(function) => return last_part(&function.name),
-        Expr::Case { else_result, .. } => {
-            return else_result.as_deref().and_then(postgres_name).or_else(|| Some("case".to_owned()));
-        }
+        Expr::Cast { expr, data_type, .. } => match suggestion(expr) {
+            Some(Suggestion::Own(name)) => own(&name),
+            _ => weak(type_name(data_type)),
+        },
+        Expr::TypedString(typed) => weak(type_name(&typed.data_type)),
+        Expr::Interval(_) => weak("interval".to_owned()),
+        Expr::Function(function) => last_part(&function.name).map(Suggestion::Own),
+        Expr::Case { else_result, .. } => match else_result.as_deref().and_then(suggestion) {
+            Some(Suggestion::Own(name)) => own(&name),
+            _ => weak("case".to_owned()),
+        },
         Expr::Subquery(query) => match query.body.as_ref() {
             SetExpr::Select(select) => match select.projection.first()? {
-                SelectItem::ExprWithAlias { alias, .. } => return Some(alias.value.clone()),
-                SelectItem::UnnamedExpr(expression) => return postgres_name(expression),
-                _ => return None,
+                SelectItem::ExprWithAlias { alias, .. } => own(&alias.value),
+                SelectItem::UnnamedExpr(expression) => {
+                    Some(Suggestion::Own(postgres_name(expression).unwrap_or_else(|| NO_NAME.to_owned())))
+                }
+                _ => None,
             },
-            _ => return None,
+            SetExpr::Values(_) => own("column1"),
+            _ => None,
         },
-        Expr::Exists { .. } => "exists",
-        Expr::Array(_) => "array",
-        Expr::Extract { .. } => "extract",
-        Expr::Substring { .. } => "substring",
-        Expr::Position { .. } => "position",
-        Expr::Overlay { .. } => "overlay",
-        Expr::Trim { .. } => "btrim",
-        Expr::Ceil { .. } => "ceil",
-        Expr::Floor { .. } => "floor",
-        Expr::AtTimeZone { .. } => "timezone",
-        Expr::Interval(_) => "interval",
-        Expr::Tuple(_) => "row",
-        Expr::Value(ValueWithSpan { value: Value::Boolean(_), .. }) => "bool",
-        _ => return None,
-    };
-    Some(fixed.to_owned())
+        Expr::Exists { .. } => own("exists"),
+        Expr::Array(_) => own("array"),
+        Expr::Extract { .. } => own("extract"),
+        Expr::Substring { .. } => own("substring"),
+        Expr::Position { .. } => own("position"),
+        Expr::Overlay { .. } => own("overlay"),
+        Expr::Trim { .. } => own("btrim"),
+        Expr::Ceil { .. } => own("ceil"),
+        Expr::Floor { .. } => own("floor"),
+        Expr::AtTimeZone { .. } => own("timezone"),
+        Expr::Tuple(_) => own("row"),
+        _ => None,
+    }
 }
 
 /// A type's name as `pg_type` has it.
@@ -130,6 +164,12 @@ fn type_name(data_type: &DataType) -> String {
             true => "timestamptz",
             false => "timestamp",
         },
+        DataType::Array(ArrayElemTypeDef::SquareBracket(item, _) | ArrayElemTypeDef::Parenthesis(item)) => {
+            return type_name(item);
+        }
+        DataType::Interval { .. } => "interval",
+        DataType::Time(_, zone) if zone.to_string().contains("WITH TIME ZONE") => "timetz",
+        DataType::Time(..) => "time",
         DataType::Custom(name, _) => return last_part(name).unwrap_or_default(),
         other => return other.to_string().to_ascii_lowercase(),
     };
