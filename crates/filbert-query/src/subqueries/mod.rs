@@ -18,6 +18,7 @@ mod forms;
 mod push;
 mod single;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_schema::Field;
@@ -344,8 +345,9 @@ impl Unnest {
         // What is about the outer row alone decides for all rows.
         let outside = conjunction(outside).map(strip_outer_reference);
         let outside = outside.map(|condition| coalesce(vec![condition, lit(false)]));
-        let mut plan = LogicalPlanBuilder::from(form.rows.clone());
-        if let Some(condition) = conjunction(within.clone()) {
+        let (rows, within) = distinctly_named(form.rows.clone(), within)?;
+        let mut plan = LogicalPlanBuilder::from(rows);
+        if let Some(condition) = conjunction(within) {
             plan = plan.filter(condition)?;
         }
         let plan = plan.build()?;
@@ -353,6 +355,7 @@ impl Unnest {
         // Where both sides have a relation of one name, DataFusion takes the outer row's columns for the subquery's own.
         let is_plain = form.rows.all_out_ref_exprs().is_empty()
             && refers_only_to(&plan, input.schema())
+            && !has_namesakes(plan.schema())
             && !shares_a_relation(&plan, input.schema());
         let found = if is_free {
             any_row(plan)?
@@ -551,6 +554,36 @@ fn outer_columns(plan: &LogicalPlan, schema: &DFSchema) -> Vec<Column> {
 
 fn refers_only_to(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     plan.all_out_ref_exprs().len() == outer_columns(plan, schema).len()
+}
+
+/// The rows of `EXISTS`, and the conditions over them, with no two columns of one name: DataFusion knows them by their names alone once
+/// it has made a join of them.
+fn distinctly_named(rows: LogicalPlan, terms: Vec<Expr>) -> Result<(LogicalPlan, Vec<Expr>)> {
+    // Subqueries within refer to the columns by their own names.
+    if !has_namesakes(rows.schema()) || terms.iter().any(has_subquery) {
+        return Ok((rows, terms));
+    }
+    let columns = rows.schema().columns();
+    let name = |at: usize| format!("$of{at}");
+    let items = columns.iter().enumerate().map(|(at, column)| Expr::Column(column.clone()).alias(name(at)));
+    let renamed = LogicalPlanBuilder::from(rows.clone()).project(items.collect::<Vec<_>>())?.build()?;
+    let terms = terms.into_iter().map(|term| {
+        let transformed = term.transform_up(|inner| match &inner {
+            Expr::Column(column) => {
+                let at = rows.schema().index_of_column(column)?;
+                Ok(Transformed::yes(Expr::Column(Column::new_unqualified(name(at)))))
+            }
+            _ => Ok(Transformed::no(inner)),
+        });
+        transformed.map(|transformed| transformed.data)
+    });
+    Ok((renamed, terms.collect::<Result<_>>()?))
+}
+
+/// Whether two columns have one name.
+fn has_namesakes(schema: &DFSchema) -> bool {
+    let mut names = HashSet::new();
+    !schema.fields().iter().all(|field| names.insert(field.name()))
 }
 
 /// Whether a plan has a relation of the name of one of a schema.
