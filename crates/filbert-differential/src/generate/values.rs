@@ -31,9 +31,7 @@ fn common(kind: Type) -> &'static [&'static str] {
         Type::Time => &["00:00:00", "12:30:45.5", "23:59:59.999999", "06:00:00", "01:02:03"],
         Type::Interval => &[
             "1 day",
-            "30 days",
             "1 mon",
-            "24:00:00",
             "1 year 2 mons",
             "-3 days",
             "01:30:00",
@@ -88,7 +86,7 @@ fn odd(kind: Type) -> &'static [&'static str] {
         }
         Type::Timestamptz => &["infinity", "-infinity", "1970-01-01 00:00:00+00", "2024-03-31 01:30:00+00"],
         Type::Time => &["24:00:00", "00:00:00.000001"],
-        Type::Interval => &["-1 mon +1 day -00:00:01", "100 years", "00:00:00.000001", "720:00:00", "1 mon 30 days"],
+        Type::Interval => &["-1 mon +1 day -00:00:01", "100 years", "00:00:00.000001", "1 mon 30 days"],
         Type::Uuid => &["A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"],
         Type::Bytea => &["\\x5c25", "\\x00ff00", "\\xc3a4"],
         Type::Jsonb => &[

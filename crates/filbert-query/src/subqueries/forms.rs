@@ -100,6 +100,22 @@ pub(super) fn has_always_a_row(rows: &LogicalPlan) -> bool {
     }
 }
 
+/// Whether a subquery's column is one of a table, as it is there.
+pub(super) fn is_of_table(rows: &LogicalPlan) -> bool {
+    match rows {
+        LogicalPlan::Projection(projection) => {
+            let is_column = |item: &Expr| matches!(item.clone().unalias(), Expr::Column(_));
+            projection.expr.iter().all(is_column) && is_of_table(&projection.input)
+        }
+        LogicalPlan::Filter(filter) => is_of_table(&filter.input),
+        LogicalPlan::SubqueryAlias(alias) => is_of_table(&alias.input),
+        LogicalPlan::Sort(sort) => is_of_table(&sort.input),
+        LogicalPlan::Limit(limit) => is_of_table(&limit.input),
+        LogicalPlan::TableScan(_) => true,
+        _ => false,
+    }
+}
+
 /// Whether a subquery is an aggregate over rows with `inner = outer`, which DataFusion makes an aggregation of.
 pub(super) fn is_plain_aggregate(rows: &LogicalPlan) -> bool {
     let (items, rows) = match rows {

@@ -34,7 +34,7 @@ use datafusion::logical_expr::{
     Subquery, SubqueryAlias, lit, not, when,
 };
 
-use self::forms::{exists_form, has_always_a_row, is_one_row, is_plain_aggregate, narrowed};
+use self::forms::{exists_form, has_always_a_row, is_of_table, is_one_row, is_plain_aggregate, narrowed};
 use self::push::Domain;
 use crate::error::{carried, parsing_error};
 
@@ -381,10 +381,11 @@ impl Unnest {
             return self.attach(input, rows, Wanted::Value);
         }
         let schema = rows.schema();
-        if has_always_a_row(rows) || schema.field(0).is_nullable() {
+        if has_always_a_row(rows) || schema.field(0).is_nullable() && is_of_table(rows) {
             return Ok(Expr::ScalarSubquery(subquery_of(rows.clone())));
         }
-        // Without rows it is null, however its column never is: DataFusion takes `(SELECT true ..) IS NULL` for false.
+        // Without rows it is null, however its column never is: DataFusion takes `(SELECT true ..) IS NULL` for false, at the latest
+        // when it has found that a column never is.
         let (_, field) = schema.qualified_field(0);
         let value = single::of(Expr::Column(Column::from(schema.qualified_field(0)))).alias(field.name());
         let rows = LogicalPlanBuilder::from(rows.clone()).aggregate(Vec::<Expr>::new(), [value])?.build()?;
