@@ -6,7 +6,7 @@ use filbert_grid::query::SqlError;
 use crate::catalog::DeclaredType;
 use crate::dml::rows::conversion;
 use crate::error::data_error;
-use crate::functions::{Kind, Node};
+use crate::functions::{Kind, Node, truth_of};
 
 /// A value as an array of items of one type.
 ///
@@ -28,7 +28,10 @@ pub(crate) fn convert<'v>(
                 FieldType::Array(item) if **item == FieldType::Json => documents(text),
                 _ => None,
             };
-            match point.or(documents).or_else(|| Some(items(text)?.into_iter().map(value_of_item).collect())) {
+            match point
+                .or(documents)
+                .or_else(|| Some(items(text)?.into_iter().map(|item| value_of_item(item, field_type)).collect()))
+            {
                 Some(items) => Value::Array(items),
                 None => return Err(malformed(text)),
             }
@@ -38,8 +41,14 @@ pub(crate) fn convert<'v>(
     array.convert(field_type).map_err(|error| conversion(&error))
 }
 
-fn value_of_item(item: Option<String>) -> Value<'static> {
-    item.map_or(Value::Null, |text| Value::Text(text.into()))
+fn value_of_item(item: Option<String>, field_type: &FieldType) -> Value<'static> {
+    let Some(text) = item else { return Value::Null };
+    match field_type {
+        FieldType::Array(of) if **of == FieldType::Boolean => {
+            truth_of(&text).map_or_else(|| Value::Text(text.into()), Value::Boolean)
+        }
+        _ => Value::Text(text.into()),
+    }
 }
 
 fn malformed(text: &str) -> SqlError {

@@ -69,6 +69,9 @@ fn unserved(kind: &'static str, text: &str, instead: &'static str) -> DateError 
     DateError::Unserved { kind, text: text.to_owned(), instead }
 }
 
+/// Why infinities are not served.
+const FINITE: &str = "timestamps and dates are finite";
+
 /// What a text says.
 #[derive(Debug, Default)]
 struct Moment {
@@ -112,6 +115,10 @@ enum Half {
 
 fn parse(text: &str, kind: &'static str) -> Result<Moment, DateError> {
     let mut parts = Parts { text, kind, ..Parts::default() };
+    // The sign would be that of a displacement.
+    if kind != TIME && text.trim().eq_ignore_ascii_case("-infinity") {
+        return Err(unserved(kind, text, FINITE));
+    }
     let tokens = tokens(text).filter(|tokens| !tokens.is_empty()).ok_or_else(|| syntax(text, kind))?;
     let mut before = None;
     for token in tokens {
@@ -216,9 +223,7 @@ impl<'t> Parts<'t> {
                 self.is_epoch = true;
                 Ok(())
             }
-            "infinity" | "inf" if self.kind != TIME => {
-                Err(unserved(self.kind, self.text, "timestamps and dates are finite"))
-            }
+            "infinity" | "inf" if self.kind != TIME => Err(unserved(self.kind, self.text, FINITE)),
             "now" | "today" | "tomorrow" | "yesterday" => {
                 Err(unserved(self.kind, self.text, "write now() or current_date"))
             }
@@ -478,6 +483,7 @@ mod tests {
             ("12:00", "22007"),
             ("300000-01-01", "22008"),
             ("infinity", "0A000"),
+            ("-infinity", "0A000"),
             ("now", "0A000"),
         ] {
             let found = read_timestamptz(text, &Zone::UTC).map_err(|error| error.sqlstate());

@@ -4,6 +4,7 @@
 //!  given values ─ convert ─► row ─ complete: row id, defaults, generated columns, NOT NULL, CHECK ─► EntryWriter ─► key, value
 //! ```
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use chrono::Utc;
@@ -21,7 +22,7 @@ use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::{constant, is_default};
 use crate::dml::writer::EntryWriter;
 use crate::error::data_error;
-use crate::functions::{moment_of_column, numbers, takes_zone, value_of_field, zone_of_changes};
+use crate::functions::{moment_of_column, numbers, takes_zone, truth_of, value_of_field, zone_of_changes};
 use crate::plan::session::dialect_of;
 use crate::surroundings::Occasion;
 use crate::types::DECIMAL_SCALE;
@@ -169,6 +170,7 @@ impl RowMaker {
         let Some(rule) = self.rules.get(column) else { return self.writer.convert(column, value) };
         let value = match value {
             number @ (Value::Decimal(_) | Value::Float64(_) | Value::Float32(_)) => self.number(column, number)?,
+            Value::Text(text) if self.rounds => self.text(column, text),
             value => value,
         };
         let value = match &rule.array {
@@ -180,6 +182,14 @@ impl RowMaker {
         match &rule.declared {
             Some(declared) => declared.fit(self.column_name(column), value),
             _ => Ok(value),
+        }
+    }
+
+    /// A text as its column has it, where that is told in more ways than other dialects know.
+    fn text<'v>(&self, column: usize, text: Cow<'v, str>) -> Value<'v> {
+        match self.mapping.columns.get(column).map(|column| &column.field_type) {
+            Some(FieldType::Boolean) => truth_of(&text).map_or(Value::Text(text), Value::Boolean),
+            _ => Value::Text(text),
         }
     }
 
@@ -305,6 +315,12 @@ fn default_of(
     state: &SessionState,
 ) -> Result<DefaultValue, SqlError> {
     if let Some(value) = constant(expr) {
+        let value = match (&value, field_type) {
+            (Value::Text(text), FieldType::Boolean) if dialect_of(state) == Dialect::Postgres => {
+                truth_of(text).map_or(value, Value::Boolean)
+            }
+            _ => value,
+        };
         return Ok(DefaultValue::Constant(value.convert(field_type).map_err(|error| conversion(&error))?));
     }
     match function_name(expr).as_deref() {

@@ -43,7 +43,7 @@ pub(crate) use distinct::distinct;
 pub(crate) use fields::{Fields, value_of_field};
 pub(crate) use json::{Kind, Node, push_json_text};
 pub(crate) use postgres::dates::{CommonTypes, moment_of_column, takes_zone, zone_of_changes};
-pub(crate) use postgres::{Document, Values, ValuesRule, escaped_pattern, lower};
+pub(crate) use postgres::{Document, Values, ValuesRule, escaped_pattern, lower, truth_of};
 pub(crate) use server::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY, array_parameters};
 
 /// Makes a session know the functions, and the rules by which operators and aggregates become ours.

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
+use arrow_array::Array;
 use arrow_array::builder::Int32Builder;
+use arrow_array::cast::AsArray;
 use arrow_schema::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
@@ -99,6 +101,7 @@ fn like_pattern(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 fn coerce_position(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [seek, text] if is_text(seek) && is_text(text) => Ok(vec![DataType::Utf8View; 2]),
+        [seek, bytes] if seek.is_binary() && bytes.is_binary() => Ok(vec![DataType::BinaryView; 2]),
         [seek, text, from] if is_text(seek) && is_text(text) && is_integer(from) => {
             Ok(vec![DataType::Utf8View, DataType::Utf8View, DataType::Int64])
         }
@@ -108,6 +111,9 @@ fn coerce_position(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
 
 /// The place of a text in another, from 1, at or after a place; 0 = it is not there.
 fn position(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    if args.args.first().is_some_and(|seek| seek.data_type().is_binary()) {
+        return position_of_bytes(args);
+    }
     let (seeks, texts) = (Texts::of(args, 0)?, Texts::of(args, 1)?);
     let from = match args.args.get(2) {
         None => None,
@@ -131,6 +137,30 @@ fn position(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         let found = rest.find(seek).map(|at| skipped + rest.get(..at).unwrap_or_default().chars().count() + 1);
         Ok(Some(found.and_then(|found| i32::try_from(found).ok()).unwrap_or(0)))
     };
+    collect_places(args, one)
+}
+
+/// The place of bytes in others, as of texts.
+fn position_of_bytes(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let arrays = args.args.iter().map(|value| value.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
+    let [seeks, whole] = arrays.as_slice() else { return Err(wrong_arguments("position", &[])) };
+    let (Some(seeks), Some(whole)) = (seeks.as_binary_view_opt(), whole.as_binary_view_opt()) else {
+        return Err(wrong_arguments("position", &[]));
+    };
+    collect_places(args, |row| {
+        if seeks.is_null(row) || whole.is_null(row) {
+            return Ok(None);
+        }
+        let (seek, bytes) = (seeks.value(row), whole.value(row));
+        let found = match seek.is_empty() {
+            true => Some(0),
+            false => bytes.windows(seek.len()).position(|window| window == seek),
+        };
+        Ok(Some(found.and_then(|at| i32::try_from(at + 1).ok()).unwrap_or(0)))
+    })
+}
+
+fn collect_places(args: &ScalarFunctionArgs, one: impl Fn(usize) -> Result<Option<i32>>) -> Result<ColumnarValue> {
     if args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_))) {
         return Ok(ColumnarValue::Scalar(ScalarValue::Int32(one(0)?)));
     }

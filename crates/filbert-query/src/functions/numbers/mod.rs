@@ -9,6 +9,7 @@
 //! | `floats` | operators of floating-point numbers, which fail where Java's give infinities |
 //! | `casts` | casts between numbers and texts |
 //! | `spread` | variances and deviations |
+//! | `ranks` | values in an order: the most frequent one, and percentiles |
 //! | `operators` | which function takes an operator's place |
 
 pub(super) mod casts;
@@ -18,16 +19,23 @@ mod floats;
 mod integers;
 mod numerics;
 pub(super) mod operators;
+mod ranks;
 mod spread;
 
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
 pub(crate) use casts::assigned;
 pub(super) use numerics::with_scale;
-pub(super) use spread::aggregates;
 
 /// The functions, some of which take the place of others of the same name.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let all = [numerics::functions(), integers::functions(), floats::functions(), casts::functions()];
     all.into_iter().flatten().collect()
+}
+
+/// The aggregates, likewise.
+pub(super) fn aggregates() -> Vec<AggregateUDF> {
+    let every = bool_and_udaf().as_ref().clone().with_aliases(["every"]);
+    spread::aggregates().into_iter().chain(ranks::aggregates()).chain([every]).collect()
 }

@@ -55,6 +55,20 @@ fn cast_output(value: Option<&Value<'_>>) -> String {
     }
 }
 
+/// The truth value that a text says: the words for it or what they begin with, in any case, with blanks around.
+pub(crate) fn truth_of(text: &str) -> Option<bool> {
+    let word = text.trim_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']).to_ascii_lowercase();
+    // A word that begins others, too, does not tell which.
+    let begins = |whole: &str, least: usize| word.len() >= least && whole.starts_with(word.as_str());
+    match word.as_str() {
+        "1" => Some(true),
+        "0" => Some(false),
+        _ if begins("true", 1) || begins("yes", 1) || begins("on", 2) => Some(true),
+        _ if begins("false", 1) || begins("no", 1) || begins("off", 2) => Some(false),
+        _ => None,
+    }
+}
+
 /// The bytes that a text says: hexadecimal after `\x`, else with backslashes before octal numbers.
 pub(super) fn bytes(text: &str) -> Result<Vec<u8>> {
     match text.strip_prefix("\\x") {

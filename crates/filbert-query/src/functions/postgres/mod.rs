@@ -6,12 +6,14 @@
 //! | `expressions`, `matcher` | regular expressions translated, and how they are matched |
 //! | `json`, `document` | `jsonb` and `json` |
 //! | `texts`, `letters`, `digest` | functions of texts and bytes; upper and lower case; MD5 |
+//! | `bytes` | digests of bytes, and bytes as texts of an encoding |
 //! | `dates` | dates, times, time zones, intervals, their text forms and templates |
 //! | `arrays` | functions and operators of arrays |
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
 //! | `operators` | operators whose meaning depends on the types of their operands |
 
 mod arrays;
+mod bytes;
 mod casts;
 pub(crate) mod dates;
 mod digest;
@@ -31,6 +33,7 @@ use filbert_grid::query::{SqlError, SqlErrorCode};
 use super::server::native;
 use crate::error::{carried, data_error};
 
+pub(crate) use casts::truth_of;
 pub(crate) use document::Document;
 pub(crate) use letters::lower;
 pub(crate) use operators::{Values, ValuesRule};
@@ -38,8 +41,9 @@ pub(crate) use patterns::escaped_pattern;
 
 /// All of them.
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    let groups = [json::FUNCTIONS, texts::FUNCTIONS, arrays::FUNCTIONS, casts::FUNCTIONS, patterns::FUNCTIONS];
-    let native = groups.into_iter().flatten().map(native::udf);
+    let values = [json::FUNCTIONS, texts::FUNCTIONS, bytes::FUNCTIONS, arrays::FUNCTIONS];
+    let groups = values.into_iter().chain([casts::FUNCTIONS, patterns::FUNCTIONS]);
+    let native = groups.flatten().map(native::udf);
     native.chain(patterns::functions()).chain(letters::functions()).chain(dates::functions()).collect()
 }
 

@@ -90,6 +90,14 @@ pub(super) const FUNCTIONS: &[Native] = &[
     })
     .takes_nulls(),
     pure("format", &[Take::Text, Take::Rest], text, format).takes_nulls(),
+    pure("num_nulls", &[Take::Any, Take::Rest], int4, |call| {
+        Ok(count(call.values.iter().filter(|value| value.is_null()).count()))
+    })
+    .takes_nulls(),
+    pure("num_nonnulls", &[Take::Any, Take::Rest], int4, |call| {
+        Ok(count(call.values.iter().filter(|value| !value.is_null()).count()))
+    })
+    .takes_nulls(),
     pure("quote_literal", &[Take::Any], text, |call| Ok(of_text(quoted(&output(call.values.first()))))),
     pure("quote_nullable", &[Take::Any], text, |call| {
         Ok(of_text(match call.values.first().filter(|value| !value.is_null()) {
@@ -129,7 +137,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
         .takes_nulls(),
 ];
 
-fn bytea(_: &[FieldType]) -> FieldType {
+pub(super) fn bytea(_: &[FieldType]) -> FieldType {
     FieldType::Binary
 }
 
@@ -250,7 +258,7 @@ fn bytes_of(value: Option<&Value<'_>>) -> Vec<u8> {
 }
 
 /// Bytes, or those that a text stands for.
-fn written_bytes(value: Option<&Value<'_>>) -> Result<Vec<u8>> {
+pub(super) fn written_bytes(value: Option<&Value<'_>>) -> Result<Vec<u8>> {
     match value {
         Some(Value::Text(text)) => super::casts::bytes(text),
         other => Ok(bytes_of(other)),
