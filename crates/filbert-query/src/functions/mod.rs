@@ -8,6 +8,7 @@
 //! | `time` | `EXTRACT`, `TO_TIMESTAMP_TZ`, `TO_EPOCH_MILLIS`, `TO_CHAR` |
 //! | `postgres` | what PostgreSQL computes otherwise: dates, times, intervals |
 //! | `series` | `generate_series`, `generate_stream` |
+//! | `apart` | casts of the same expression told apart |
 //! | `checked` | `+ - *` that fail instead of wrapping around, and division |
 //! | `distinct` | `array_agg(DISTINCT ..)`, `string_agg(DISTINCT ..)` |
 //! | `fields` | members of objects: `object['member']` |
@@ -16,6 +17,7 @@
 //! | `numbers` | functions and operators on numbers in PostgreSQL's dialect |
 //! | `totals` | result types of `SUM` and `AVG` |
 
+mod apart;
 mod checked;
 mod distinct;
 mod fields;
@@ -39,6 +41,7 @@ use datafusion::execution::FunctionRegistry;
 use datafusion::prelude::SessionContext;
 use filbert_grid::query::Dialect;
 
+pub(crate) use apart::AS_CAST;
 pub(crate) use distinct::distinct;
 pub(crate) use fields::{Fields, value_of_field};
 pub(crate) use json::{Kind, Node, push_json_text};
@@ -76,6 +79,7 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
             context.register_udaf(aggregate);
         }
     }
+    context.register_udf(apart::udf());
     for (name, function) in series::functions() {
         context.register_udtf(name, function);
     }
@@ -86,6 +90,7 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
     if dialect != Dialect::Hazelcast {
         let _ = state.register_expr_planner(Arc::new(postgres::dates::Planner { dialect }));
     }
+    let _ = state.register_expr_planner(Arc::new(apart::Arguments));
     state.add_analyzer_rule(Arc::new(checked::Checked { dialect }));
     if dialect != Dialect::Hazelcast {
         state.add_analyzer_rule(Arc::new(ValuesRule));

@@ -4,6 +4,7 @@
 pub(crate) mod columns;
 pub(crate) mod context;
 pub(crate) mod fairness;
+pub(crate) mod groups;
 pub(crate) mod memory;
 pub(crate) mod order;
 pub(crate) mod parameters;

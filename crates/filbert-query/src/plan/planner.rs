@@ -20,7 +20,7 @@ use crate::functions::array_parameters;
 use crate::plan::columns::{name_columns, result_name};
 use crate::plan::context::plan_statement;
 use crate::plan::order;
-use crate::plan::{scope, windows};
+use crate::plan::{groups, scope, windows};
 use crate::subqueries;
 use crate::tables::Tables;
 use crate::types::{REGPROC, field_type_of, field_type_of_arrow, filled_length, json_metadata, pg_type_of, scalar_of};
@@ -75,8 +75,9 @@ pub(crate) async fn plan_rewritten(
     state: &SessionState,
     tables: &Tables,
     asker: &Asker,
-    query: Query,
+    mut query: Query,
 ) -> Result<LogicalPlan, SqlError> {
+    groups::tell_casts_apart(&mut query);
     let query = SqlStatement::Query(Box::new(query));
     let statement = PlannerStatement::Statement(Box::new(query));
     let references = state.resolve_table_references(&statement).map_err(|error| of_datafusion(&error))?;

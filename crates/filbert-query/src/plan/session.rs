@@ -21,6 +21,7 @@ use crate::dialect::CATALOGS;
 use crate::functions;
 use crate::plan::memory::{QueryMemory, ServerMemory};
 use crate::plan::ternary::Lists;
+use crate::plan::windows::Frames;
 use crate::scan::scanner::BATCH_ROWS;
 use crate::surroundings::{Occasion, Server, Surroundings};
 use crate::tables::TableCatalog;
@@ -209,6 +210,8 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     options.optimizer.prefer_hash_join = true;
     options.execution.time_zone = Some("UTC".to_owned());
     options.explain.show_statistics = false;
+    // What is computed from `IS TRUE` and the like may say that it has nulls where its plan says that it has none.
+    options.execution.skip_physical_aggregate_schema_check = true;
     // What sorting keeps back for merging what it has on disk must fit into a query's memory.
     let reserved = options.execution.sort_spill_reservation_bytes.min(config.query_memory_bytes_max / 8);
     options.execution.sort_spill_reservation_bytes = reserved;
@@ -218,6 +221,10 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     if dialect != Dialect::Hazelcast {
         rules.push(Arc::new(functions::CommonTypes));
     }
+    if dialect == Dialect::Postgres {
+        rules.push(Arc::new(functions::numbers::Widths));
+    }
+    rules.push(Arc::new(Frames));
     rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(Lists));
     let mut builder = SessionStateBuilder::new()

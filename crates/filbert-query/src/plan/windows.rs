@@ -1,13 +1,80 @@
-//! Calls of window functions that DataFusion takes and answers otherwise than SQL has it: they are refused.
+//! Calls of window functions that DataFusion takes and answers otherwise than SQL has it, which are refused, and frames of types
+//! that it has no ranges of.
 
 use arrow_schema::DataType;
-use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result as Planned, ScalarValue};
+use datafusion::logical_expr::expr::WindowFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
+use datafusion::optimizer::AnalyzerRule;
 use filbert_grid::query::SqlError;
 
-use crate::error::{data_error, of_datafusion, parsing_error};
+use crate::error::{carried, data_error, of_datafusion, parsing_error};
+
+/// Makes `RANGE` between rows that are equal `GROUPS`, which is the same, where DataFusion has no ranges of a type.
+#[derive(Debug)]
+pub(crate) struct Frames;
+
+impl AnalyzerRule for Frames {
+    fn name(&self) -> &str {
+        "frames_of_groups"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Planned<LogicalPlan> {
+        let transformed = plan.transform_up_with_subqueries(|node| {
+            if !matches!(node, LogicalPlan::Window(_)) {
+                return Ok(Transformed::no(node));
+            }
+            let schema = merge_schema(&node.inputs());
+            let names = NamePreserver::new(&node);
+            let transformed = node.map_expressions(|expression| {
+                let name = names.save(&expression);
+                let transformed = expression.transform_up(|inner| framed(inner, &schema))?;
+                Ok(transformed.update_data(|expression| name.restore(expression)))
+            })?;
+            if transformed.transformed { transformed.map_data(LogicalPlan::recompute_schema) } else { Ok(transformed) }
+        })?;
+        Ok(transformed.data)
+    }
+}
+
+fn framed(expression: Expr, schema: &DFSchema) -> Planned<Transformed<Expr>> {
+    let Expr::WindowFunction(mut function) = expression else { return Ok(Transformed::no(expression)) };
+    if !lacks_ranges(&function, schema) {
+        return Ok(Transformed::no(Expr::WindowFunction(function)));
+    }
+    let frame = &function.params.window_frame;
+    let is_open = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => distance.is_null(),
+        WindowFrameBound::CurrentRow => true,
+    };
+    if !is_open(&frame.start_bound) || !is_open(&frame.end_bound) {
+        let text = "RANGE with a distance is not served in an order of values of this type";
+        return Err(carried(parsing_error(text).with_sqlstate("0A000")));
+    }
+    let groups = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(_) => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
+        WindowFrameBound::Following(_) => WindowFrameBound::Following(ScalarValue::UInt64(None)),
+        WindowFrameBound::CurrentRow => WindowFrameBound::CurrentRow,
+    };
+    let (start, end) = (groups(&frame.start_bound), groups(&frame.end_bound));
+    function.params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, start, end);
+    Ok(Transformed::yes(Expr::WindowFunction(function)))
+}
+
+fn lacks_ranges(function: &WindowFunction, schema: &DFSchema) -> bool {
+    let first =
+        function.params.order_by.first().filter(|_| function.params.window_frame.units == WindowFrameUnits::Range);
+    first.is_some_and(|sort| {
+        sort.expr.get_type(schema).is_ok_and(|found| {
+            matches!(found, DataType::Time32(_) | DataType::Time64(_) | DataType::Interval(_) | DataType::Duration(_))
+                || found.is_binary()
+        })
+    })
+}
 
 /// Refuses such calls.
 pub(crate) fn check(plan: &LogicalPlan) -> Result<(), SqlError> {

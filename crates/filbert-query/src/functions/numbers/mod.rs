@@ -10,6 +10,7 @@
 //! | `casts` | casts between numbers and texts |
 //! | `spread` | variances and deviations |
 //! | `ranks` | values in an order: the most frequent one, and percentiles |
+//! | `widths` | decimals that are too wide to have a common type |
 //! | `operators` | which function takes an operator's place |
 
 pub(super) mod casts;
@@ -21,12 +22,14 @@ mod numerics;
 pub(super) mod operators;
 mod ranks;
 mod spread;
+mod widths;
 
 use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
 pub(crate) use casts::assigned;
 pub(super) use numerics::with_scale;
+pub(crate) use widths::Widths;
 
 /// The functions, some of which take the place of others of the same name.
 pub(super) fn functions() -> Vec<ScalarUDF> {

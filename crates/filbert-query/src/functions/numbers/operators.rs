@@ -91,7 +91,7 @@ pub(in super::super) fn plan(raw: &RawBinaryExpr, left: &DataType, right: &DataT
             | BinaryOperator::PGBitwiseShiftRight
     );
     if !arithmetic {
-        return Ok(of_texts(raw, left, right));
+        return Ok(super::widths::comparison(raw, left, right).or_else(|| of_texts(raw, left, right)));
     }
     if is_open(&raw.left) && is_open(&raw.right) {
         let text = format!("operator is not unique: unknown {} unknown", raw.op);

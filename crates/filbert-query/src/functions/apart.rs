@@ -1,0 +1,89 @@
+//! What tells casts of the same expression apart: DataFusion calls a cast by what is cast, and takes no two groups, aggregates or
+//! windows of the same name in a row.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawWindowExpr};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::row::wrong_arguments;
+
+/// The function that gives its second argument, a cast, and is called by the first, what it says.
+pub(crate) const AS_CAST: &str = "as_cast";
+
+pub(super) fn udf() -> ScalarUDF {
+    ScalarUDF::new_from_impl(AsCast { signature: Signature::any(2, Volatility::Immutable) })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct AsCast {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for AsCast {
+    fn name(&self) -> &str {
+        AS_CAST
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Err(DataFusionError::Internal(format!("{AS_CAST} returns a field")))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let [_, cast] = args.arg_fields else { return Err(wrong_arguments(AS_CAST, &[])) };
+        // A cast keeps the marks of what is cast, and is of the type that it says.
+        Ok(Arc::new(Field::new(AS_CAST, cast.data_type().clone(), cast.is_nullable())))
+    }
+
+    fn simplify(&self, mut args: Vec<Expr>, _: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        Ok(match (args.len(), args.pop()) {
+            (2, Some(cast)) => ExprSimplifyResult::Simplified(cast),
+            (_, last) => ExprSimplifyResult::Original(args.into_iter().chain(last).collect()),
+        })
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        args.args.pop().ok_or_else(|| wrong_arguments(AS_CAST, &[]))
+    }
+}
+
+/// Gives arguments of aggregates and windows that are casts names of their own.
+#[derive(Debug)]
+pub(super) struct Arguments;
+
+impl ExprPlanner for Arguments {
+    fn plan_aggregate(&self, mut expr: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+        expr.args = named(expr.args)?;
+        Ok(PlannerResult::Original(expr))
+    }
+
+    fn plan_window(&self, mut expr: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
+        expr.args = named(expr.args)?;
+        expr.partition_by = named(expr.partition_by)?;
+        Ok(PlannerResult::Original(expr))
+    }
+}
+
+fn named(args: Vec<Expr>) -> Result<Vec<Expr>> {
+    let one = |arg: Expr| {
+        let has_cast = arg.exists(|inner| Ok(matches!(inner, Expr::Cast(_) | Expr::TryCast(_))))?;
+        Ok(if has_cast && !matches!(arg, Expr::Alias(_)) { named_as(arg) } else { arg })
+    };
+    args.into_iter().map(one).collect()
+}
+
+/// An argument under the name that it is shown with, where casts are seen.
+fn named_as(arg: Expr) -> Expr {
+    let name = arg.to_string();
+    arg.alias(name)
+}

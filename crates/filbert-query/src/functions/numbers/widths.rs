@@ -1,0 +1,124 @@
+//! Decimals for which DataFusion has no common type: together they would have more digits than a decimal can have. They get as many
+//! behind the point as the one with the most; what does not fit then is an overflow.
+
+use std::sync::Arc;
+
+use arrow_schema::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::planner::RawBinaryExpr;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, cast};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+use super::decimals::{exact_type, scale_of};
+
+/// Digits of a decimal at most.
+const DIGITS_MAX: i32 = 76;
+
+/// The type that decimals of several types have in common, where DataFusion knows none.
+fn common<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
+    let exact = types.filter(|found| found.is_decimal() || found.is_integer()).map(exact_type);
+    let (mut has_wide, mut before, mut behind) = (false, 0, 0);
+    for found in exact {
+        let (DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale)) = found else { continue };
+        has_wide |= matches!(found, DataType::Decimal256(..));
+        before = before.max(i32::from(precision) - i32::from(scale));
+        behind = behind.max(i32::from(scale));
+    }
+    let behind_max = i8::try_from(behind).ok()?;
+    (has_wide && before + behind > DIGITS_MAX).then_some(DataType::Decimal256(76, behind_max))
+}
+
+fn as_common(expr: &Expr, found: &DataType, to: &DataType) -> Expr {
+    match found.is_decimal() || found.is_integer() {
+        true if found != to => cast(expr.clone(), to.clone()),
+        _ => expr.clone(),
+    }
+}
+
+/// A comparison of decimals; `None` where DataFusion has it.
+pub(super) fn comparison(raw: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
+    let op = match raw.op {
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        _ => return None,
+    };
+    scale_of(left).or(scale_of(right))?;
+    let both = [left, right].into_iter().all(|found| found.is_decimal() || found.is_integer());
+    let to = common([left, right].into_iter()).filter(|_| both)?;
+    let (left, right) = (as_common(&raw.left, left, &to), as_common(&raw.right, right, &to));
+    Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
+}
+
+/// Gives the values of `BETWEEN`, `IN` and `CASE` their common type.
+#[derive(Debug)]
+pub(crate) struct Widths;
+
+impl AnalyzerRule for Widths {
+    fn name(&self) -> &str {
+        "widths_of_decimals"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(widened)?.data)
+    }
+}
+
+fn widened(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut schema: Option<Arc<DFSchema>> = None;
+    let inputs = merge_schema(&plan.inputs());
+    let names = NamePreserver::new(&plan);
+    let transformed = plan.map_expressions(|expression| {
+        let is_one = |inner: &Expr| Ok(matches!(inner, Expr::Between(_) | Expr::InList(_) | Expr::Case(_)));
+        if !expression.exists(is_one)? {
+            return Ok(Transformed::no(expression));
+        }
+        let schema = schema.get_or_insert_with(|| Arc::new(inputs.clone()));
+        let name = names.save(&expression);
+        let transformed = expression.transform_up(|expression| Ok(one(expression, schema)))?;
+        Ok(transformed.update_data(|expression| name.restore(expression)))
+    })?;
+    match transformed.transformed {
+        true => transformed.map_data(LogicalPlan::recompute_schema),
+        false => Ok(transformed),
+    }
+}
+
+fn one(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let is_changed = match &mut expression {
+        Expr::Between(between) => unify(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema),
+        Expr::InList(list) => unify(std::iter::once(&mut *list.expr).chain(&mut list.list).collect(), schema),
+        Expr::Case(case) => {
+            let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+            let is_changed = unify(results.chain(case.else_expr.as_deref_mut()).collect(), schema);
+            match &mut case.expr {
+                Some(compared) => {
+                    let others = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+                    unify(std::iter::once(&mut **compared).chain(others).collect(), schema) || is_changed
+                }
+                None => is_changed,
+            }
+        }
+        _ => false,
+    };
+    if is_changed { Transformed::yes(expression) } else { Transformed::no(expression) }
+}
+
+fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types: Option<Vec<DataType>> = operands.iter().map(|operand| operand.get_type(schema).ok()).collect();
+    let Some(types) = types else { return false };
+    let is_number = |found: &DataType| found.is_decimal() || found.is_integer() || found.is_null();
+    let Some(to) = common(types.iter()).filter(|_| types.iter().all(is_number)) else { return false };
+    for (operand, found) in operands.into_iter().zip(&types) {
+        *operand = as_common(operand, found, &to);
+    }
+    true
+}
