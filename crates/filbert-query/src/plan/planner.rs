@@ -19,7 +19,7 @@ use crate::error::{data_error, of_datafusion, parsing_error};
 use crate::functions::array_parameters;
 use crate::plan::columns::{name_columns, result_name};
 use crate::plan::context::plan_statement;
-use crate::plan::order;
+use crate::plan::{having, order};
 use crate::plan::{groups, scope, windows};
 use crate::subqueries;
 use crate::tables::Tables;
@@ -86,7 +86,8 @@ pub(crate) async fn plan_rewritten(
     }
     let plan = plan_statement(state, statement, asker.types()).await.map_err(|error| of_datafusion(&error))?;
     windows::check(&plan)?;
-    order::keep(plan).and_then(subqueries::unnest).map_err(|error| of_datafusion(&error))
+    let plan = order::keep(plan).and_then(subqueries::unnest).and_then(having::keep_above);
+    plan.map_err(|error| of_datafusion(&error))
 }
 
 /// The columns of a plan's result.

@@ -61,6 +61,28 @@ impl AnalyzerRule for Lists {
     }
 }
 
+/// `a IN (1, b + 1)` as `a IN (1) OR a = b + 1`: DataFusion computes the list once over no rows, and takes what a `CASE` or `coalesce`
+/// gives for none for a constant. A list of constants and columns comes back as it is.
+fn compared(list: InList) -> std::result::Result<Expr, InList> {
+    let is_plain = |item: &Expr| matches!(uncast(item), Expr::Column(_)) || item.column_refs().is_empty();
+    if list.list.iter().all(is_plain) || list.expr.is_volatile() {
+        return Err(list);
+    }
+    let InList { expr, list, negated } = list;
+    let (plain, computed): (Vec<Expr>, Vec<Expr>) = list.into_iter().partition(is_plain);
+    let plain = (!plain.is_empty()).then(|| Expr::InList(InList { expr: expr.clone(), list: plain, negated }));
+    let computed = computed.into_iter().map(|item| match negated {
+        true => (*expr).clone().not_eq(item),
+        false => (*expr).clone().eq(item),
+    });
+    let terms = plain.into_iter().chain(computed);
+    let joined = match negated {
+        true => terms.reduce(Expr::and),
+        false => terms.reduce(Expr::or),
+    };
+    Ok(joined.unwrap_or_else(|| lit(negated)))
+}
+
 /// `a IN (1, NULL)` as `a IN (1) OR NULL`; as a condition, as `a IN (1)`.
 fn without_null(list: InList, is_condition: bool) -> Transformed<Expr> {
     let is_null = |item: &Expr| matches!(item, Expr::Literal(scalar, _) if scalar.is_null());
@@ -150,7 +172,10 @@ fn apart(expression: Expr, is_condition: bool) -> Result<Transformed<Expr>> {
             let list = Expr::InList(list).map_children(|child| apart(child, false))?;
             let changed = list.transformed;
             let list = match list.data {
-                Expr::InList(list) => without_null(list, is_condition),
+                Expr::InList(list) => match compared(list) {
+                    Ok(equalities) => Transformed::yes(equalities),
+                    Err(list) => without_null(list, is_condition),
+                },
                 other => Transformed::no(other),
             };
             Ok(Transformed::new_transformed(list.data, changed || list.transformed))
