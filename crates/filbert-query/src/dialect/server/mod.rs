@@ -79,13 +79,7 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         names::name(&mut select.projection, self.of, self.depth <= 1);
-        if self.of == Dialect::Postgres {
-            for item in &mut select.projection {
-                if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item {
-                    told_as_varchar(expression);
-                }
-            }
-        }
+        tell_items(&mut select.projection, self.of);
         kinds::prune(select);
         ControlFlow::Continue(())
     }
@@ -260,6 +254,17 @@ fn series_of_rows(expression: &mut Expr) {
             "jsonb_array_elements" => call("cast_jsonb", vec![rows], Vec::new(), None),
             _ => rows,
         };
+    }
+}
+
+/// Tells the types of a list's items that casts name and plans do not know.
+pub(super) fn tell_items(items: &mut [SelectItem], of: Dialect) {
+    for item in items {
+        if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item
+            && of == Dialect::Postgres
+        {
+            told_as_varchar(expression);
+        }
     }
 }
 

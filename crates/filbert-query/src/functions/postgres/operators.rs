@@ -70,6 +70,8 @@ fn kind_of(field: &FieldRef) -> Kind {
 fn kind(operand: &Expr, schema: &DFSchema) -> Kind {
     match operand {
         Expr::Placeholder(placeholder) if placeholder.field.is_none() => Kind::Unknown,
+        // `json` has no operators: a document that is given as a parameter is taken as the other kind.
+        Expr::Placeholder(_) if is_json(operand, schema) => Kind::Jsonb,
         other => match other.to_field(schema) {
             Ok((_, field)) if is_text(field.data_type()) && told::loses(other) => {
                 told::mark_of(other, schema).map_or(Kind::Text, kind_of_text)
@@ -78,6 +80,10 @@ fn kind(operand: &Expr, schema: &DFSchema) -> Kind {
             Err(_) => Kind::Unknown,
         },
     }
+}
+
+fn is_json(operand: &Expr, schema: &DFSchema) -> bool {
+    operand.to_field(schema).is_ok_and(|(_, field)| kind_of(&field) == Kind::Json)
 }
 
 /// What a text is.
