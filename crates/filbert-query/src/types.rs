@@ -33,8 +33,17 @@ pub(crate) const BPCHAR: u32 = 1042;
 const LENGTH_KEY: &str = "filbert.length";
 /// The number of `varchar` in PostgreSQL.
 pub(crate) const VARCHAR: u32 = 1043;
+/// The number of `json` in PostgreSQL.
+const JSON: u32 = 114;
+/// The number of `uuid` in PostgreSQL.
+const UUID: u32 = 2950;
 /// The number of `jsonb` in PostgreSQL.
 pub(crate) const JSONB: u32 = 3802;
+/// Types with those of their arrays, where Arrow has none for them.
+const WITH_ARRAYS: [(u32, u32); 6] =
+    [(JSON, 199), (BPCHAR, 1014), (VARCHAR, 1015), (UUID, 2951), (JSONB, 3807), (19, 1003)];
+/// The length of texts that have the blanks at their end already.
+const OWN_LENGTH: &str = "own";
 /// The mark of values whose type shows only in themselves: members of objects, as JSON writes them.
 const UNTYPED: &str = "FIELD";
 /// The key of the metadata entry that tells what an object declares of its members.
@@ -84,6 +93,103 @@ impl PgType {
     }
 }
 
+/// What tells the type of a field's values from others of the same Arrow type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Mark {
+    /// The entry of what is kept as a text and is none.
+    pub(crate) kind: Option<&'static str>,
+    /// The number of PostgreSQL's type.
+    pub(crate) oid: Option<u32>,
+    /// The length of a text of fixed length.
+    pub(crate) length: Length,
+}
+
+/// How long a text of fixed length is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Length {
+    /// As long as it is: it is none of fixed length, or its length is not known.
+    #[default]
+    Unknown,
+    /// It is kept without the blanks at its end, and filled up to this where it leaves the engine.
+    Of(u32),
+    /// Each value has the blanks at its end that belong to it.
+    Own,
+}
+
+impl Mark {
+    /// That of a type of PostgreSQL.
+    pub(crate) fn of_oid(oid: u32, length: Length) -> Mark {
+        Mark { kind: None, oid: Some(oid), length }
+    }
+
+    /// That of a field.
+    pub(crate) fn of(field: &Field) -> Mark {
+        let kind = match field.metadata().get(TYPE_KEY).map(String::as_str) {
+            Some("JSON") if is_text(field.data_type()) => Some("JSON"),
+            Some("UUID") if is_text(field.data_type()) => Some("UUID"),
+            _ => None,
+        };
+        let oid = pg_type_of(field);
+        let length = match field.metadata().get(LENGTH_KEY).filter(|_| oid == Some(BPCHAR)) {
+            Some(length) if length == OWN_LENGTH => Length::Own,
+            Some(length) => length.parse().map_or(Length::Unknown, Length::Of),
+            None => Length::Unknown,
+        };
+        Mark { kind, oid, length }
+    }
+
+    /// The metadata of a field that has others so far, as those of one with this mark.
+    pub(crate) fn metadata(self, mut metadata: HashMap<String, String>) -> HashMap<String, String> {
+        [TYPE_KEY, PG_KEY, LENGTH_KEY].into_iter().for_each(|key| drop(metadata.remove(key)));
+        let length = match self.length {
+            Length::Unknown => None,
+            Length::Of(length) => Some(length.to_string()),
+            Length::Own => Some(OWN_LENGTH.to_owned()),
+        };
+        let oid = self.oid.map(|oid| oid.to_string());
+        let entries = [(TYPE_KEY, self.kind.map(str::to_owned)), (PG_KEY, oid), (LENGTH_KEY, length)];
+        metadata.extend(entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
+        metadata
+    }
+
+    /// Whether values are texts for all that is computed of them.
+    pub(crate) fn is_of_text(self) -> bool {
+        self.kind.is_none() && matches!(self.oid, None | Some(19 | BPCHAR | VARCHAR))
+    }
+
+    pub(crate) fn is_uuid(self) -> bool {
+        self.kind == Some("UUID")
+    }
+
+    pub(crate) fn is_json(self) -> bool {
+        self.kind == Some("JSON")
+    }
+
+    /// That of an array of such values.
+    pub(crate) fn of_array(self) -> Mark {
+        let item = match (self.kind, self.oid) {
+            (_, Some(oid)) => Some(oid),
+            (Some("JSON"), None) => Some(JSON),
+            (Some("UUID"), None) => Some(UUID),
+            _ => None,
+        };
+        let array = item.and_then(|item| WITH_ARRAYS.iter().find(|(of, _)| *of == item).map(|(_, array)| *array));
+        Mark { oid: array, ..Mark::default() }
+    }
+
+    /// That of an item of such an array.
+    pub(crate) fn of_item(self) -> Mark {
+        let item = self.oid.and_then(|oid| WITH_ARRAYS.iter().find(|(_, array)| *array == oid).map(|(item, _)| *item));
+        match item {
+            Some(JSON) => Mark { kind: Some("JSON"), ..Mark::default() },
+            Some(UUID) => Mark { kind: Some("UUID"), ..Mark::default() },
+            Some(JSONB) => Mark { kind: Some("JSON"), oid: Some(JSONB), length: Length::Unknown },
+            Some(BPCHAR) => Mark::of_oid(BPCHAR, Length::Own),
+            oid => Mark { oid, ..Mark::default() },
+        }
+    }
+}
+
 /// The length to which texts of a field are filled up with blanks where they leave the engine.
 pub(crate) fn filled_length(field: &Field) -> Option<i64> {
     (pg_type_of(field) == Some(BPCHAR)).then(|| field.metadata().get(LENGTH_KEY)?.parse().ok()).flatten()
@@ -96,7 +202,9 @@ pub(crate) fn pg_type_of(field: &Field) -> Option<u32> {
     let fits = match oid {
         REGPROC | OID | 28 => *field.data_type() == DataType::Int64,
         18 | 19 | BPCHAR | VARCHAR | JSONB => is_text(field.data_type()),
-        22 | 30 | 1002 | 1003 | 1005 | 1028 => matches!(field.data_type(), DataType::List(_)),
+        22 | 30 | 199 | 1002 | 1003 | 1005 | 1014 | 1015 | 1028 | 2951 | 3807 => {
+            matches!(field.data_type(), DataType::List(_))
+        }
         _ => false,
     };
     fits.then_some(oid)

@@ -9,15 +9,15 @@ use filbert_grid::query::SqlError;
 
 use crate::error::data_error;
 use crate::functions::{Document, Kind, Node};
-use crate::types::{BPCHAR, JSONB, PgType, VARCHAR};
+use crate::types::{BPCHAR, JSONB, Length, Mark, PgType, VARCHAR, field};
 
 /// A type as it was declared. Several are kept alike: an address is a text, an object is a JSON document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DeclaredType {
     /// One that is kept as it is.
     Plain(FieldType),
-    /// Text of at most so many characters.
-    Varchar(u32),
+    /// Text of at most so many characters, or of any number that PostgreSQL tells as another type than `text`.
+    Varchar(Option<u32>),
     /// Text of at most so many characters, whose blanks at the end do not count.
     Character(u32),
     /// A time or timestamp with so many digits of a second, fewer than are kept.
@@ -102,7 +102,8 @@ impl DeclaredType {
                     None => format!("{name}({digits})"),
                 }
             }
-            DeclaredType::Varchar(length) => format!("character varying({length})"),
+            DeclaredType::Varchar(None) => "character varying".to_owned(),
+            DeclaredType::Varchar(Some(length)) => format!("character varying({length})"),
             DeclaredType::Character(length) => format!("character({length})"),
             DeclaredType::Jsonb | DeclaredType::Object(..) | DeclaredType::GeoShape => "jsonb".to_owned(),
             DeclaredType::Ip => "inet".to_owned(),
@@ -118,7 +119,8 @@ impl DeclaredType {
             DeclaredType::Plain(FieldType::Array(item)) => {
                 format!("array({})", DeclaredType::Plain((**item).clone()).crate_name())
             }
-            DeclaredType::Varchar(length) => format!("varchar({length})"),
+            DeclaredType::Varchar(Some(length)) => format!("varchar({length})"),
+            DeclaredType::Varchar(None) => DeclaredType::Plain(FieldType::Varchar).postgres_name(),
             DeclaredType::Jsonb => "object".to_owned(),
             DeclaredType::Ip => "ip".to_owned(),
             DeclaredType::Object(policy, members) if members.is_empty() => format!("object({})", policy.name()),
@@ -150,6 +152,8 @@ impl DeclaredType {
             DeclaredType::Jsonb => Some(PgType::of(JSONB)),
             DeclaredType::Varchar(_) => Some(PgType::of(VARCHAR)),
             DeclaredType::Character(length) => Some(PgType { oid: BPCHAR, length: Some(*length) }),
+            DeclaredType::Plain(FieldType::Array(item)) => array_of(&DeclaredType::Plain((**item).clone())),
+            DeclaredType::Array(item) => array_of(item),
             _ => None,
         }
     }
@@ -157,7 +161,9 @@ impl DeclaredType {
     /// Takes a value that is of the kept type already as the declared type has it.
     pub(crate) fn fit<'v>(&self, column: &str, value: Value<'v>) -> Result<Value<'v>, SqlError> {
         match (self, value) {
-            (DeclaredType::Varchar(most), Value::Text(text)) => shortened(text, *most, "character varying", column),
+            (DeclaredType::Varchar(Some(most)), Value::Text(text)) => {
+                shortened(text, *most, "character varying", column)
+            }
             (DeclaredType::Character(most), Value::Text(text)) => {
                 let Value::Text(text) = shortened(text, *most, "character", column)? else { return Ok(Value::Null) };
                 Ok(Value::Text(match text {
@@ -218,15 +224,25 @@ impl DeclaredType {
     pub(crate) fn is_free(&self) -> bool {
         match self {
             DeclaredType::Plain(field_type) => !matches!(field_type, FieldType::TimestampTz | FieldType::Json),
+            DeclaredType::Varchar(None) => true,
             DeclaredType::Array(item) => item.is_free(),
             DeclaredType::Jsonb | DeclaredType::Object(..) | DeclaredType::GeoShape => false,
-            DeclaredType::Varchar(_)
+            DeclaredType::Varchar(Some(_))
             | DeclaredType::Character(_)
             | DeclaredType::Rounded(..)
             | DeclaredType::Ip
             | DeclaredType::GeoPoint => false,
         }
     }
+}
+
+/// PostgreSQL's type of arrays of a type, where Arrow has none for the items.
+fn array_of(item: &DeclaredType) -> Option<PgType> {
+    let oid = match (item.pg_type(), item.field_type()) {
+        (Some(item), _) => Mark::of_oid(item.oid, Length::Unknown).of_array().oid,
+        (None, field_type) => Mark::of(&field("", &field_type, true)).of_array().oid,
+    };
+    oid.map(PgType::of)
 }
 
 /// The type of the member along keys, by what [`DeclaredType::members`] tells of an object; `None` if it is not declared.
@@ -278,7 +294,7 @@ mod tests {
 
     #[test]
     fn texts_are_held_to_their_length() {
-        let fit = |most, text| DeclaredType::Varchar(most).fit("c", Value::text(text));
+        let fit = |most, text| DeclaredType::Varchar(Some(most)).fit("c", Value::text(text));
         assert_eq!(fit(3, "abc").unwrap(), Value::text("abc"));
         assert_eq!(fit(3, "äöü").unwrap(), Value::text("äöü"));
         assert_eq!(fit(3, "abc  ").unwrap(), Value::text("abc"));

@@ -106,7 +106,7 @@ fn of_declared_type(declared: &DeclaredType) -> types::Declared {
         DeclaredType::Plain(field_type) => types::of_field_type(field_type),
         DeclaredType::Rounded(field_type, digits) => (types::of_field_type(field_type).0, i64::from(*digits)),
         // Four are added for a header that PostgreSQL once had there.
-        DeclaredType::Varchar(length) => (1043, i64::from(*length) + 4),
+        DeclaredType::Varchar(length) => (1043, length.map_or(-1, |length| i64::from(length) + 4)),
         DeclaredType::Character(length) => (1042, i64::from(*length) + 4),
         DeclaredType::Ip => (25, -1),
         DeclaredType::Array(item) => {
@@ -126,7 +126,8 @@ fn of_declared_type(declared: &DeclaredType) -> types::Declared {
 fn crate_type(declared: &DeclaredType) -> String {
     match declared {
         DeclaredType::Plain(field_type) | DeclaredType::Rounded(field_type, _) => super::facts::crate_type(field_type),
-        DeclaredType::Varchar(_) => "character varying".to_owned(),
+        DeclaredType::Varchar(Some(_)) => "character varying".to_owned(),
+        DeclaredType::Varchar(None) => super::facts::crate_type(&filbert_data::FieldType::Varchar),
         DeclaredType::Character(_) => "character".to_owned(),
         DeclaredType::Jsonb | DeclaredType::Object(..) => "object".to_owned(),
         DeclaredType::Array(item) => format!("{}_array", crate_type(item)),

@@ -98,6 +98,7 @@ fn returning(items: Option<Vec<SelectItem>>, of: Dialect) -> Result<Option<Vec<S
     let Some(mut items) = items else { return Ok(None) };
     if of != Dialect::Hazelcast {
         server::name_returned(&mut items, of);
+        server::tell_items(&mut items, of);
     }
     for item in &mut items {
         if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {

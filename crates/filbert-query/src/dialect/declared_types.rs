@@ -143,7 +143,7 @@ pub(super) fn declared_type(
         None => {
             let data_type = parser.parse_data_type()?;
             check_digits(&data_type, column)?;
-            match standard(&data_type) {
+            match standard(&data_type, dialect) {
                 Some(declared) => declared,
                 None => {
                     let text = format!("there is no type {data_type}, of column {column:?},");
@@ -181,7 +181,7 @@ fn own(parser: &mut Parser<'_>, column: &str, dialect: Dialect, depth: usize) ->
         parser.next_token();
         // One byte: a small number for CrateDB, a letter for PostgreSQL.
         return Ok(Some(match dialect {
-            Dialect::Postgres => DeclaredType::Varchar(1),
+            Dialect::Postgres => DeclaredType::Varchar(Some(1)),
             _ => DeclaredType::Plain(FieldType::TinyInt),
         }));
     }
@@ -191,7 +191,7 @@ fn own(parser: &mut Parser<'_>, column: &str, dialect: Dialect, depth: usize) ->
         "short" => plain(FieldType::SmallInt),
         "long" => plain(FieldType::BigInt),
         "string" => plain(FieldType::Varchar),
-        "name" if dialect == Dialect::Postgres => Some(DeclaredType::Varchar(63)),
+        "name" if dialect == Dialect::Postgres => Some(DeclaredType::Varchar(Some(63))),
         "timestamptz" if parser.peek_nth_token_ref(1).token != Token::LParen => plain(FieldType::TimestampTz),
         "ip" | "inet" | "cidr" => Some(DeclaredType::Ip),
         "geo_point" => Some(DeclaredType::GeoPoint),
@@ -278,11 +278,12 @@ fn check_digits(data_type: &DataType, column: &str) -> Result<(), Refusal> {
     }
 }
 
-fn standard(data_type: &DataType) -> Option<DeclaredType> {
+fn standard(data_type: &DataType, dialect: Dialect) -> Option<DeclaredType> {
     Some(match data_type {
         DataType::Varchar(given) | DataType::CharacterVarying(given) | DataType::CharVarying(given) => {
             match length(given.as_ref()) {
-                Some(length) => DeclaredType::Varchar(length),
+                Some(length) => DeclaredType::Varchar(Some(length)),
+                None if dialect == Dialect::Postgres => DeclaredType::Varchar(None),
                 None => DeclaredType::Plain(FieldType::Varchar),
             }
         }
@@ -300,7 +301,9 @@ fn standard(data_type: &DataType) -> Option<DeclaredType> {
         DataType::Timestamp(Some(digits), _) | DataType::Time(Some(digits), _) if *digits < DIGITS_MAX => {
             DeclaredType::Rounded(sql_type(data_type)?, u8::try_from(*digits).ok()?)
         }
-        DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)) => DeclaredType::Array(Box::new(standard(item)?)),
+        DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)) => {
+            DeclaredType::Array(Box::new(standard(item, dialect)?))
+        }
         other => match sql_type(other)? {
             FieldType::Object => DeclaredType::Object(ObjectPolicy::default(), Vec::new()),
             field_type => DeclaredType::Plain(field_type),

@@ -278,7 +278,8 @@ fn exact_number(digits: &str) -> Option<Expr> {
 }
 
 /// Functions whose results are of their arguments' types.
-const OF_ARGUMENTS: [&str; 8] = ["abs", "mod", "gcd", "lcm", "coalesce", "greatest", "least", "pg_typeof"];
+const OF_ARGUMENTS: [&str; 9] =
+    ["abs", "mod", "gcd", "lcm", "coalesce", "greatest", "least", "pg_typeof", "generate_series"];
 
 /// Whole numbers among the arguments of such functions, in PostgreSQL's dialect, as ones of 32 bits.
 fn narrow_arguments(function: &mut Function) {
@@ -336,7 +337,12 @@ pub(crate) fn narrow_values(values: &mut Values, of: Dialect) {
 }
 
 /// A whole number of a SELECT list as one of the smallest type of the dialect that holds it.
-fn narrow(expression: &mut Expr, of: Dialect) {
+pub(crate) fn narrow(expression: &mut Expr, of: Dialect) {
+    if let Expr::Nested(inner) = expression
+        && of != Dialect::Hazelcast
+    {
+        return narrow(inner, of);
+    }
     if let Expr::Case { conditions, else_result, .. } = expression
         && of != Dialect::Hazelcast
     {

@@ -19,14 +19,15 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{FieldType, Value};
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{ColumnMeta, SqlError};
 
 use crate::catalog::Mapping;
 use crate::dml::literals::{constant, parameter};
 use crate::dml::writer::push_json;
 use crate::error::{data_error, of_datafusion, parsing_error};
-use crate::plan::context::{ParameterTypes, plan_expression};
-use crate::plan::planner::unaliased;
+use crate::plan::context::{ParameterTypes, plan_expression, with_told_types};
+use crate::plan::planner::{columns_after, told, unaliased, without_blanks};
+use crate::plan::session::dialect_of;
 use crate::scan::builder::{ColumnBuilder, batch};
 use crate::surroundings::Occasion;
 use crate::types::{field, field_type_of, is_untyped, untyped_field, value_of, with_members};
@@ -51,7 +52,7 @@ pub(crate) struct Inputs<'r> {
 
 /// Where a value is among the inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+pub(crate) enum Place {
     Row(usize),
     Excluded(usize),
     Parameter(usize),
@@ -78,14 +79,9 @@ impl<'r> Inputs<'r> {
 /// A value of a row that is made: what needs no computing is taken as it is.
 pub(crate) enum RowValue {
     Constant(Value<'static>),
-    Taken(Taken),
+    /// What is among the inputs.
+    Taken(Place),
     Computed(RowExpression),
-}
-
-/// A value that is among the inputs.
-pub(crate) struct Taken {
-    place: Place,
-    field_type: FieldType,
 }
 
 impl RowValue {
@@ -96,7 +92,7 @@ impl RowValue {
     pub(crate) fn evaluate<'r>(&'r self, inputs: &Inputs<'r>) -> Result<Value<'r>, SqlError> {
         match self {
             RowValue::Constant(value) => Ok(value.clone()),
-            RowValue::Taken(taken) => inputs.get(taken.place).cloned(),
+            RowValue::Taken(place) => inputs.get(*place).cloned(),
             RowValue::Computed(expression) => expression.evaluate(inputs),
         }
     }
@@ -116,15 +112,6 @@ impl RowValue {
         };
         let mut parameters = expression.read.iter().filter(|(place, _)| matches!(place, Place::Parameter(_)));
         parameters.all(|(_, field_type)| is_number(field_type))
-    }
-
-    /// The type of the values; a constant is a text.
-    pub(crate) fn output(&self) -> FieldType {
-        match self {
-            RowValue::Constant(_) => FieldType::Varchar,
-            RowValue::Taken(taken) => taken.field_type.clone(),
-            RowValue::Computed(expression) => expression.output.clone(),
-        }
     }
 }
 
@@ -184,18 +171,15 @@ impl RowScope {
     /// It names what is not there, or cannot be planned.
     pub(crate) fn value(&self, state: &SessionState, expr: &Expr) -> Result<RowValue, SqlError> {
         if let Some(number) = parameter(expr) {
-            let declared = self.types.get(number).cloned().flatten();
-            let field_type = declared.unwrap_or(FieldType::Varchar);
-            return Ok(RowValue::Taken(Taken { place: Place::Parameter(number), field_type }));
+            return Ok(RowValue::Taken(Place::Parameter(number)));
         }
         if let Some(value) = constant(expr) {
             return Ok(RowValue::Constant(value));
         }
         let logical = self.logical(state, expr)?;
+        let logical = self.written(state, logical)?;
         if let Logical::Column(column) = &logical {
-            let place = self.place(column)?;
-            let field_type = field_type_of(self.schema.field_from_column(column).map_err(failed)?);
-            return Ok(RowValue::Taken(Taken { place, field_type }));
+            return self.place(column).map(RowValue::Taken);
         }
         self.physical(state, logical).map(RowValue::Computed)
     }
@@ -206,7 +190,40 @@ impl RowScope {
     /// As [`RowScope::value`].
     pub(crate) fn expression(&self, state: &SessionState, expr: &Expr) -> Result<RowExpression, SqlError> {
         let logical = self.logical(state, expr)?;
+        let logical = self.written(state, logical)?;
         self.physical(state, logical)
+    }
+
+    /// Plans a value that is told, and what is told of its column but the name.
+    ///
+    /// # Errors
+    /// As [`RowScope::value`].
+    pub(crate) fn told(&self, state: &SessionState, expr: &Expr) -> Result<(RowValue, ColumnMeta), SqlError> {
+        if let Some(number) = parameter(expr) {
+            let field_type = self.types.get(number).cloned().flatten().unwrap_or(FieldType::Varchar);
+            let column = ColumnMeta { name: String::new(), field_type, nullable: true, pg_type: None };
+            return Ok((RowValue::Taken(Place::Parameter(number)), column));
+        }
+        let logical = self.logical(state, expr)?;
+        let query = self.query(logical).and_then(|query| with_told_types(state, query)).map_err(failed)?;
+        let (query, columns) = told(state, query, dialect_of(state))?;
+        let query = analyzed(state, query).map_err(failed)?;
+        let Some(column) = columns_after(&query, &columns).first().cloned() else {
+            return Err(failed(DataFusionError::Internal("a column is missing".to_owned())));
+        };
+        let column = ColumnMeta { nullable: true, ..column };
+        let value = match self.simplified(state, query).map_err(failed)? {
+            Logical::Column(of_row) => RowValue::Taken(self.place(&of_row)?),
+            logical => RowValue::Computed(self.physical(state, logical)?),
+        };
+        Ok((value, column))
+    }
+
+    /// An expression whose value is written.
+    fn written(&self, state: &SessionState, logical: Logical) -> Result<Logical, SqlError> {
+        let query = self.query(logical).and_then(|query| with_told_types(state, query)).and_then(without_blanks);
+        let query = query.and_then(|query| analyzed(state, query));
+        self.simplified(state, query.map_err(failed)?).map_err(failed)
     }
 
     fn logical(&self, state: &SessionState, expr: &Expr) -> Result<Logical, SqlError> {
@@ -221,22 +238,25 @@ impl RowScope {
         };
         let logical = plan_expression(state, expr, &self.schema, &self.types).map_err(failed)?;
         check_of_row(&logical)?;
-        let logical = logical.transform(as_field).map_err(failed)?.data;
-        self.analyzed(state, logical).map_err(failed)
+        Ok(logical.transform(as_field).map_err(failed)?.data)
     }
 
-    /// What the rules make of the expression as the one column of a query.
-    fn analyzed(&self, state: &SessionState, logical: Logical) -> Result<Logical, DataFusionError> {
+    /// The query of which the expression is the one column.
+    fn query(&self, logical: Logical) -> Result<LogicalPlan, DataFusionError> {
         let schema = Arc::new(self.schema.clone());
-        let relation = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema: schema.clone() });
-        let query = LogicalPlanBuilder::from(relation).project([logical])?.build()?;
-        let query = state.analyzer().execute_and_check(query, state.config_options(), |_, _| {})?;
+        let relation = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema });
+        LogicalPlanBuilder::from(relation).project([logical])?.build()
+    }
+
+    /// The one column of a query.
+    fn simplified(&self, state: &SessionState, query: LogicalPlan) -> Result<Logical, DataFusionError> {
         let LogicalPlan::Projection(projection) = &query else {
             return Err(DataFusionError::NotImplemented("a query as the value of a column of a row".to_owned()));
         };
         let Some(logical) = projection.expr.first() else {
             return Err(DataFusionError::Internal("an expression is missing".to_owned()));
         };
+        let schema = Arc::new(self.schema.clone());
         let logical = unaliased(logical).clone();
         let context = SimplifyContext::builder()
             .with_schema(schema)
@@ -302,6 +322,11 @@ fn failed(error: DataFusionError) -> SqlError {
     let is_unknown = matches!(error.find_root(), DataFusionError::SchemaError(..));
     let error = of_datafusion(&error);
     if is_unknown { error.with_sqlstate("42703") } else { error }
+}
+
+/// What the rules make of a query.
+fn analyzed(state: &SessionState, query: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    state.analyzer().execute_and_check(query, state.config_options(), |_, _| {})
 }
 
 /// Names alone as names of the row's columns.

@@ -46,7 +46,7 @@ use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
 use crate::engine::Inner;
 use crate::error::of_datafusion;
-use crate::plan::planner::{bind, plan_rewritten, with_parameters};
+use crate::plan::planner::{bind, plan_rewritten, with_parameters, without_blanks};
 use crate::plan::session::Sessions;
 use crate::scan::table::MapTable;
 use crate::surroundings::Occasion;
@@ -86,6 +86,7 @@ impl Dml<'_> {
     async fn stream(&self, query: Query, parameters: &[Value<'_>]) -> Result<SendableRecordBatchStream, SqlError> {
         let state = self.sessions.begin_within(self.dialect, &self.occasion);
         let plan = plan_rewritten(&state, self.tables, self.asker, query).await?;
+        let plan = without_blanks(plan).map_err(|error| of_datafusion(&error))?;
         let types = crate::plan::planner::parameter_types(&plan)?;
         // A parameter may stand in a part that was optimized away or in an assignment alone: more values are no error here.
         let values = bind(&types, parameters.get(..types.len()).unwrap_or(parameters))?;

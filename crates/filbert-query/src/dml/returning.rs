@@ -10,9 +10,11 @@ use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnMeta, SqlError};
 
 use crate::catalog::Mapping;
+use crate::dialect::narrow;
 use crate::dml::expressions::{Inputs, RowScope, RowValue};
 use crate::error::{data_error, of_datafusion, parsing_error};
 use crate::plan::context::ParameterTypes;
+use crate::plan::session::dialect_of;
 use crate::scan::builder::{ColumnBuilder, batch};
 use crate::surroundings::Occasion;
 use crate::types::field;
@@ -44,13 +46,10 @@ impl Returning {
         let scope = RowScope::of(mapping, name, false, types)?;
         let (mut columns, mut values) = (Vec::new(), Vec::new());
         let mut tell = |name: &str, expr: &Expr| -> Result<(), SqlError> {
-            let value = scope.value(state, expr)?;
-            columns.push(ColumnMeta {
-                name: name.to_owned(),
-                field_type: value.output(),
-                nullable: true,
-                pg_type: None,
-            });
+            let mut expr = expr.clone();
+            narrow(&mut expr, dialect_of(state));
+            let (value, column) = scope.told(state, &expr)?;
+            columns.push(ColumnMeta { name: name.to_owned(), ..column });
             values.push(value);
             Ok(())
         };

@@ -46,6 +46,7 @@ pub(crate) use distinct::distinct;
 pub(crate) use fields::{Fields, value_of_field};
 pub(crate) use json::{Kind, Node, push_json_text};
 pub(crate) use postgres::dates::{CommonTypes, moment_of_column, takes_zone, zone_of_changes};
+pub(crate) use postgres::told::tell;
 pub(crate) use postgres::{Document, Values, ValuesRule, escaped_pattern, lower, truth_of};
 pub(crate) use server::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY, array_parameters};
 
@@ -75,7 +76,7 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
         for function in numbers::functions() {
             context.register_udf(function);
         }
-        for aggregate in numbers::aggregates() {
+        for aggregate in numbers::aggregates().into_iter().chain(postgres::aggregates()) {
             context.register_udaf(aggregate);
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::compute::cast;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
@@ -12,10 +13,12 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
+use filbert_grid::query::Dialect;
 use futures::stream;
 
 use super::row::failed;
-use crate::error::{carried, parsing_error};
+use crate::error::{carried, data_error, parsing_error};
+use crate::plan::session::dialect_of_options;
 
 /// Rows of one batch.
 const BATCH_ROWS: usize = 1024;
@@ -28,7 +31,11 @@ pub(super) fn functions() -> [(&'static str, Arc<dyn TableFunctionImpl>); 2] {
 }
 
 fn schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![Field::new("v", DataType::Int64, false)]))
+    schema_of(DataType::Int64)
+}
+
+fn schema_of(number: DataType) -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("v", number, false)]))
 }
 
 /// Numbers of the arguments; nulls where they are left out.
@@ -48,12 +55,22 @@ fn wrong(message: String) -> DataFusionError {
 }
 
 fn table(stream: impl PartitionStream + 'static, infinite: bool) -> Result<Arc<dyn TableProvider>> {
-    let table = StreamingTable::try_new(schema(), vec![Arc::new(stream)])?;
+    let table = StreamingTable::try_new(stream.schema().clone(), vec![Arc::new(stream)])?;
     Ok(Arc::new(table.with_infinite_table(infinite)))
 }
 
 fn batch(values: Vec<i64>) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(schema(), vec![Arc::new(Int64Array::from(values))])?)
+}
+
+/// Numbers as rows of a schema of one column.
+fn batch_of(schema: &SchemaRef, values: Vec<i64>) -> Result<RecordBatch> {
+    let numbers = Int64Array::from(values);
+    let numbers = match schema.fields().first() {
+        Some(field) => cast(&numbers, field.data_type())?,
+        None => Arc::new(numbers),
+    };
+    Ok(RecordBatch::try_new(schema.clone(), vec![numbers])?)
 }
 
 #[derive(Debug)]
@@ -68,10 +85,15 @@ impl TableFunctionImpl for GenerateSeries {
             [_, _] | [_, _, _] => return Err(wrong("generate_series: null arguments are not allowed".to_owned())),
             _ => return Err(wrong("generate_series takes start, stop and maybe step".to_owned())),
         };
+        let is_postgres = dialect_of_options(args.session().config_options()) == Dialect::Postgres;
         if step == 0 {
-            return Err(failed("step cannot equal zero in generate_series"));
+            let error = data_error("step size cannot equal zero").with_sqlstate("22023");
+            return Err(if is_postgres { carried(error) } else { failed("step cannot equal zero in generate_series") });
         }
-        table(Series { schema: schema(), start, stop, step }, false)
+        // As PostgreSQL has it, numbers that are written with few digits have 32 bits.
+        let is_narrow = is_postgres && [start, stop, step].into_iter().all(|number| i32::try_from(number).is_ok());
+        let number = if is_narrow { DataType::Int32 } else { DataType::Int64 };
+        table(Series { schema: schema_of(number), start, stop, step }, false)
     }
 }
 
@@ -89,9 +111,9 @@ impl PartitionStream for Series {
     }
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let (stop, step) = (self.stop, self.step);
+        let (stop, step, schema) = (self.stop, self.step, self.schema.clone());
         let within = move |at: i64| if step > 0 { at <= stop } else { at >= stop };
-        let batches = stream::unfold(Some(self.start), move |next| async move {
+        let batches = stream::unfold((Some(self.start), schema), move |(next, schema)| async move {
             let mut next = next.filter(|next| within(*next));
             next?;
             let mut values = Vec::with_capacity(BATCH_ROWS);
@@ -101,7 +123,7 @@ impl PartitionStream for Series {
                 values.push(at);
                 next = at.checked_add(step).filter(|next| within(*next));
             }
-            Some((batch(values), next))
+            Some((batch_of(&schema, values), (next, schema)))
         });
         Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches))
     }

@@ -22,8 +22,11 @@ use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias};
 use filbert_data::FieldType;
+use filbert_grid::query::Dialect;
 
+use crate::functions::tell;
 use crate::plan::parameters::{infer, infer_in_plan};
+use crate::plan::session::dialect_of;
 use crate::types::field;
 
 /// The types of a statement's parameters, `$1` first, as far as they are known before it is planned.
@@ -53,7 +56,13 @@ pub(crate) async fn plan_statement(
         return Err(DataFusionError::Internal("a statement became another one".to_owned()));
     };
     let planner = SqlToRel::new_with_options(&context, options(state));
-    infer_in_plan(planner.sql_statement_to_plan_with_context(*statement, &mut with_types(types))?)
+    let plan = infer_in_plan(planner.sql_statement_to_plan_with_context(*statement, &mut with_types(types))?)?;
+    with_told_types(state, plan)
+}
+
+/// A plan whose expressions have the types that they have in its dialect, where Arrow has none for them.
+pub(crate) fn with_told_types(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    if dialect_of(state) == Dialect::Postgres { tell(plan) } else { Ok(plan) }
 }
 
 /// Plans an expression over columns.

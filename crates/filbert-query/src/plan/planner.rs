@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
-use datafusion::common::DataFusionError;
-use datafusion::common::ParamValues;
 use datafusion::common::metadata::ScalarAndMetadata;
+use datafusion::common::{Column, DataFusionError, ParamValues};
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{Distinct, Expr as LogicalExpr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::functions::string::rtrim;
+use datafusion::logical_expr::logical_plan::Projection;
+use datafusion::logical_expr::{Distinct, Expr as LogicalExpr, LogicalPlan, lit};
 use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement as SqlStatement};
 use filbert_data::{FieldType, Value};
@@ -23,7 +24,9 @@ use crate::plan::{having, order};
 use crate::plan::{groups, scope, windows};
 use crate::subqueries;
 use crate::tables::Tables;
-use crate::types::{REGPROC, field_type_of, field_type_of_arrow, filled_length, json_metadata, pg_type_of, scalar_of};
+use crate::types::{
+    Length, Mark, REGPROC, field_type_of, field_type_of_arrow, filled_length, json_metadata, pg_type_of, scalar_of,
+};
 
 /// A query that is understood, before it is optimized.
 pub(crate) struct PlannedQuery {
@@ -47,6 +50,17 @@ pub(crate) async fn plan_query(
     scope::resolve(tables, dialect, &mut query)?;
     name_columns(&mut query, &|name| tables.visible_columns(name));
     let plan = plan_rewritten(state, tables, asker, query).await?;
+    let (plan, columns) = told(state, plan, dialect)?;
+    let parameters = parameter_types(&plan)?;
+    Ok(PlannedQuery { plan, columns, parameters })
+}
+
+/// A plan whose rows leave the engine, and what is told of its columns: of queries, and of what changes tell of the rows they change.
+pub(crate) fn told(
+    state: &SessionState,
+    plan: LogicalPlan,
+    dialect: Dialect,
+) -> Result<(LogicalPlan, Arc<[ColumnMeta]>), SqlError> {
     let casts = are_casts(&plan);
     let pg_types = pg_types_of(&plan, &casts);
     let plan = names_of_functions(state, plan, &pg_types).map_err(|error| of_datafusion(&error))?;
@@ -66,8 +80,7 @@ pub(crate) async fn plan_query(
             column.field_type = FieldType::Varchar;
         }
     }
-    let parameters = parameter_types(&plan)?;
-    Ok(PlannedQuery { plan, columns, parameters })
+    Ok((plan, columns))
 }
 
 /// Plans a query whose columns are named already.
@@ -160,16 +173,40 @@ fn names_of_functions(
         return Ok(plan);
     }
     let Some(reg_name) = state.scalar_functions().get("reg_name") else { return Ok(plan) };
+    made_of_columns(plan, |at, column| {
+        (*pg_types.get(at)? == Some(REGPROC)).then(|| reg_name.call(vec![lit("proc"), column]))
+    })
+}
+
+/// A plan whose columns are made of those of another: within its own list of columns, if it has one at the top.
+fn made_of_columns(
+    plan: LogicalPlan,
+    make: impl Fn(usize, LogicalExpr) -> Option<LogicalExpr>,
+) -> Result<LogicalPlan, DataFusionError> {
     let columns = plan.schema().columns();
-    let items = columns.into_iter().zip(pg_types).map(|(column, pg_type)| match pg_type {
-        Some(REGPROC) => {
-            let name = column.name.clone();
-            reg_name.call(vec![lit("proc"), LogicalExpr::Column(column)]).alias(name)
-        }
-        _ => LogicalExpr::Column(column),
-    });
+    let named = |at: usize, item: &LogicalExpr, column: Column| match make(at, unaliased(item).clone()) {
+        Some(made) => made.alias_qualified(column.relation, column.name),
+        None => item.clone(),
+    };
+    if let LogicalPlan::Projection(projection) = plan {
+        let items = projection.expr.iter().zip(columns).enumerate();
+        let items: Vec<LogicalExpr> = items.map(|(at, (item, column))| named(at, item, column)).collect();
+        return Ok(LogicalPlan::Projection(Projection::try_new(items, projection.input)?));
+    }
+    let items = columns.into_iter().enumerate();
+    let items = items.map(|(at, column)| named(at, &LogicalExpr::Column(column.clone()), column));
     let items: Vec<LogicalExpr> = items.collect();
-    LogicalPlanBuilder::from(plan).project(items)?.build()
+    Ok(LogicalPlan::Projection(Projection::try_new(items, Arc::new(plan))?))
+}
+
+/// Rows whose texts are to be written: without blanks that do not count.
+pub(crate) fn without_blanks(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    let has_blanks: Vec<bool> =
+        plan.schema().fields().iter().map(|field| Mark::of(field).length == Length::Own).collect();
+    if !has_blanks.contains(&true) {
+        return Ok(plan);
+    }
+    made_of_columns(plan, |at, column| has_blanks.get(at)?.then(|| rtrim().call(vec![column])))
 }
 
 /// Texts of `char(n)` of a result with the blanks that they are kept without.
@@ -180,15 +217,7 @@ fn filled_up(state: &SessionState, plan: LogicalPlan, casts: &[bool]) -> Result<
     let Some(rpad) = state.scalar_functions().get("rpad").filter(|_| lengths.iter().any(Option::is_some)) else {
         return Ok(plan);
     };
-    let items = plan.schema().columns().into_iter().zip(lengths).map(|(column, length)| match length {
-        Some(length) => {
-            let name = column.name.clone();
-            rpad.call(vec![LogicalExpr::Column(column), lit(length)]).alias(name)
-        }
-        None => LogicalExpr::Column(column),
-    });
-    let items: Vec<LogicalExpr> = items.collect();
-    LogicalPlanBuilder::from(plan).project(items)?.build()
+    made_of_columns(plan, |at, column| Some(rpad.call(vec![column, lit((*lengths.get(at)?)?)])))
 }
 
 /// The types of `$1`, `$2`, .. in order.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use datafusion::common::config::ConfigOptions;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
@@ -257,7 +258,12 @@ pub(crate) fn catalog_name(dialect: Dialect) -> &'static str {
 
 /// Whose statements a session plans.
 pub(crate) fn dialect_of(state: &SessionState) -> Dialect {
-    let catalog = &state.config_options().catalog.default_catalog;
+    dialect_of_options(state.config_options())
+}
+
+/// Whose statements are planned with these settings.
+pub(crate) fn dialect_of_options(options: &ConfigOptions) -> Dialect {
+    let catalog = &options.catalog.default_catalog;
     let is_one = |dialect: &Dialect| catalog_name(*dialect) == catalog;
     [Dialect::Crate, Dialect::Postgres].into_iter().find(is_one).unwrap_or(Dialect::Hazelcast)
 }

@@ -32,8 +32,8 @@ pub(super) use names::name_returned;
 pub(crate) use rows::ROWS;
 
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, DataType, Expr, FunctionArguments, ObjectName, Query, Select, SelectItem,
-    SetExpr, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
+    ArrayElemTypeDef, BinaryOperator, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName,
+    Query, Select, SelectItem, SetExpr, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::{Dialect, SqlError};
@@ -79,6 +79,7 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         names::name(&mut select.projection, self.of, self.depth <= 1);
+        tell_items(&mut select.projection, self.of);
         kinds::prune(select);
         ControlFlow::Continue(())
     }
@@ -99,8 +100,22 @@ impl VisitorMut for Rewriter {
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
         match expression {
+            Expr::Case { conditions, else_result, .. } if self.of == Dialect::Postgres => {
+                let results = conditions.iter_mut().map(|when| &mut when.result);
+                results.chain(else_result.as_deref_mut()).for_each(told_as_varchar);
+            }
             Expr::Function(function) => {
                 unqualify(&mut function.name);
+                if self.of == Dialect::Postgres
+                    && ["coalesce", "pg_typeof"].contains(&function.name.to_string().to_ascii_lowercase().as_str())
+                    && let FunctionArguments::List(list) = &mut function.args
+                {
+                    for argument in &mut list.args {
+                        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument {
+                            told_as_varchar(argument);
+                        }
+                    }
+                }
                 if function.name.to_string().eq_ignore_ascii_case("make_interval") {
                     dates::rewrite(expression)?;
                 } else {
@@ -242,6 +257,29 @@ fn series_of_rows(expression: &mut Expr) {
     }
 }
 
+/// Tells the types of a list's items that casts name and plans do not know.
+pub(super) fn tell_items(items: &mut [SelectItem], of: Dialect) {
+    for item in items {
+        if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item
+            && of == Dialect::Postgres
+        {
+            told_as_varchar(expression);
+        }
+    }
+}
+
+/// A cast to `varchar`, which is a text for all that is computed of it, where its type is told. What is compared stays as it is.
+fn told_as_varchar(expression: &mut Expr) {
+    if let Expr::Cast {
+        data_type: DataType::Varchar(None) | DataType::CharacterVarying(None) | DataType::CharVarying(None),
+        array: false,
+        ..
+    } = expression
+    {
+        *expression = call("told_as_varchar", vec![taken(expression)], Vec::new(), None);
+    }
+}
+
 /// Casts to types that only catalogs have.
 fn cast(expression: &mut Expr, of: Dialect) -> Result<(), SqlError> {
     let Expr::Cast { expr, data_type, .. } = &mut *expression else { return Ok(()) };
@@ -286,7 +324,13 @@ fn cast(expression: &mut Expr, of: Dialect) -> Result<(), SqlError> {
             *expression =
                 call("left", vec![taken(expr), Expr::value(Value::Number("1".to_owned(), false))], Vec::new(), None)
         }
-        "name" | "cstring" | "unknown" | "bpchar" | "citext" => *data_type = DataType::Text,
+        // A text in quotes has the length that it is written with.
+        "bpchar" => {
+            let length = literal_of(expr).map(|written| written.chars().count()).filter(|length| *length > 0);
+            let length = length.map(|length| Expr::value(Value::Number(length.to_string(), false)));
+            *expression = call("cast_char", std::iter::once(taken(expr)).chain(length).collect(), Vec::new(), None);
+        }
+        "name" | "cstring" | "unknown" | "citext" => *data_type = DataType::Text,
         "timestamptz" => *data_type = timestamp_tz(),
         "int2vector" | "oidvector" => *data_type = array_of(DataType::BigInt(None)),
         "double" => *data_type = DataType::DoublePrecision,

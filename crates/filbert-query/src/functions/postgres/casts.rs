@@ -21,12 +21,13 @@ pub(super) const FUNCTIONS: &[Native] = &[
         })
     })
     .of_pg_type(|_| Some(VARCHAR)),
-    // Blanks at the end do not count in a text of fixed length.
+    // Blanks at the end do not count in a text of fixed length. Without a length, it is that of the text.
     pure("cast_char", &[Take::Any, Take::Int], text, |call| {
-        let most = length_of(call, "char")?;
+        let most = if call.values.len() == 1 { usize::MAX } else { length_of(call, "char")? };
         let whole: String = cast_output(call.values.first()).chars().take(most).collect();
         Ok(of_text(whole.trim_end_matches(' ')))
     })
+    .least(1)
     .of_pg_type(|_| Some(BPCHAR)),
     pure("cast_bytea", &[Take::Any], bytea, |call| match call.values.first() {
         Some(Value::Bytes(bytes)) => Ok(Value::Bytes(bytes.to_vec().into())),

@@ -11,7 +11,9 @@
 //! | `arrays` | functions and operators of arrays |
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
 //! | `operators` | operators whose meaning depends on the types of their operands |
+//! | `told` | the types that Arrow has not, of `CASE`, `coalesce`, `UNION` and the like |
 
+mod aggregates;
 mod arrays;
 mod bytes;
 mod casts;
@@ -25,6 +27,7 @@ mod matcher;
 mod operators;
 mod patterns;
 mod texts;
+pub(crate) mod told;
 
 use datafusion::common::DataFusionError;
 use datafusion::logical_expr::ScalarUDF;
@@ -33,6 +36,7 @@ use filbert_grid::query::{SqlError, SqlErrorCode};
 use super::server::native;
 use crate::error::{carried, data_error};
 
+pub(super) use aggregates::aggregates;
 pub(crate) use casts::truth_of;
 pub(crate) use document::Document;
 pub(crate) use letters::lower;
@@ -44,7 +48,12 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     let values = [json::FUNCTIONS, texts::FUNCTIONS, bytes::FUNCTIONS, arrays::FUNCTIONS];
     let groups = values.into_iter().chain([casts::FUNCTIONS, patterns::FUNCTIONS]);
     let native = groups.flatten().map(native::udf);
-    native.chain(patterns::functions()).chain(letters::functions()).chain(dates::functions()).collect()
+    native
+        .chain(told::functions())
+        .chain(patterns::functions())
+        .chain(letters::functions())
+        .chain(dates::functions())
+        .collect()
 }
 
 /// An error in a value, with its SQLSTATE.

@@ -22,8 +22,8 @@ use filbert_data::FieldType;
 
 use super::super::row::is_text;
 use super::super::server::native;
-use super::{arrays, casts, json};
-use crate::types::{BPCHAR, JSONB, field_type_of, pg_type_of};
+use super::{arrays, casts, json, told};
+use crate::types::{BPCHAR, JSONB, Mark, field_type_of, pg_type_of};
 
 /// The functions that operators become, by name.
 static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
@@ -32,7 +32,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::ne
     natives.chain([("cast_uuid", super::super::text::CAST_UUID.clone())]).collect()
 });
 
-fn call(name: &str, args: Vec<Expr>) -> Option<Expr> {
+pub(super) fn call(name: &str, args: Vec<Expr>) -> Option<Expr> {
     let func = FUNCTIONS.get(name)?.clone();
     Some(Expr::ScalarFunction(ScalarFunction { func, args }))
 }
@@ -70,7 +70,30 @@ fn kind_of(field: &FieldRef) -> Kind {
 fn kind(operand: &Expr, schema: &DFSchema) -> Kind {
     match operand {
         Expr::Placeholder(placeholder) if placeholder.field.is_none() => Kind::Unknown,
-        other => other.to_field(schema).map_or(Kind::Unknown, |(_, field)| kind_of(&field)),
+        // `json` has no operators: a document that is given as a parameter is taken as the other kind.
+        Expr::Placeholder(_) if is_json(operand, schema) => Kind::Jsonb,
+        other => match other.to_field(schema) {
+            Ok((_, field)) if is_text(field.data_type()) && told::loses(other) => {
+                told::mark_of(other, schema).map_or(Kind::Text, kind_of_text)
+            }
+            Ok((_, field)) => kind_of(&field),
+            Err(_) => Kind::Unknown,
+        },
+    }
+}
+
+fn is_json(operand: &Expr, schema: &DFSchema) -> bool {
+    operand.to_field(schema).is_ok_and(|(_, field)| kind_of(&field) == Kind::Json)
+}
+
+/// What a text is.
+fn kind_of_text(mark: Mark) -> Kind {
+    match mark {
+        _ if mark.oid == Some(JSONB) => Kind::Jsonb,
+        _ if mark.is_json() => Kind::Json,
+        _ if mark.is_uuid() => Kind::Uuid,
+        _ if mark.oid == Some(BPCHAR) => Kind::Char,
+        _ => Kind::Text,
     }
 }
 

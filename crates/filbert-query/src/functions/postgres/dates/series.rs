@@ -71,12 +71,14 @@ impl ScalarUDFImpl for Series {
         if !(1..=3).contains(&types.len()) || !types.iter().all(is_integer) {
             return Err(wrong_arguments(self.name(), types));
         }
-        Ok(vec![DataType::Int64; types.len()])
+        let number = if is_narrow(types) { DataType::Int32 } else { DataType::Int64 };
+        Ok(vec![number; types.len()])
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match item(types) {
             Some(item) => Ok(DataType::new_list(item.arrow(), true)),
+            None if is_narrow(types) => Ok(DataType::new_list(DataType::Int32, true)),
             None => gen_series_udf().return_type(types),
         }
     }
@@ -85,13 +87,14 @@ impl ScalarUDFImpl for Series {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         match item(&types) {
             Some(_) => Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, true))),
+            None if is_narrow(&types) => Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, true))),
             None => gen_series_udf().return_field_from_args(args),
         }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
-        let Some(item) = item(&types) else { return gen_series_udf().invoke_with_args(args) };
+        let Some(item) = item(&types) else { return of_numbers(args, &types) };
         let zone = zone_of(&args.config_options);
         let rows = args.number_rows;
         let mut items = Vec::new();
@@ -108,6 +111,29 @@ impl ScalarUDFImpl for Series {
         let list = ListArray::try_new(field, offsets, values, Some(NullBuffer::from(valid)))?;
         Ok(ColumnarValue::Array(Arc::new(list)))
     }
+}
+
+/// Whether numbers have 32 bits, as their series.
+fn is_narrow(types: &[DataType]) -> bool {
+    types.contains(&DataType::Int32)
+        && types
+            .iter()
+            .all(|number| matches!(number, DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Null))
+}
+
+/// Series of whole numbers.
+fn of_numbers(args: ScalarFunctionArgs, types: &[DataType]) -> Result<ColumnarValue> {
+    if !is_narrow(types) {
+        return gen_series_udf().invoke_with_args(args);
+    }
+    let wide = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(DataType::Int64));
+    let narrow = args.return_field.data_type().clone();
+    let arg_fields: Vec<FieldRef> = args.arg_fields.iter().map(wide).collect();
+    let wide_types = vec![DataType::Int64; types.len()];
+    let list = Field::new("series", gen_series_udf().return_type(&wide_types)?, true);
+    let values = args.args.iter().map(|value| value.cast_to(&DataType::Int64, None)).collect::<Result<Vec<_>>>()?;
+    let wide = ScalarFunctionArgs { args: values, arg_fields, return_field: Arc::new(list), ..args };
+    gen_series_udf().invoke_with_args(wide)?.cast_to(&narrow, None)
 }
 
 /// The items of one row; whether there is a series.
