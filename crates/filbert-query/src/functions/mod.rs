@@ -47,7 +47,7 @@ pub(crate) use fields::{Fields, value_of_field};
 pub(crate) use json::{Kind, Node, push_json_text};
 pub(crate) use postgres::dates::{CommonTypes, moment_of_column, takes_zone, zone_of_changes};
 pub(crate) use postgres::told::tell;
-pub(crate) use postgres::{Document, Values, ValuesRule, escaped_pattern, lower, truth_of};
+pub(crate) use postgres::{Document, Keys, Values, ValuesRule, escaped_pattern, lower, truth_of};
 pub(crate) use server::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY, array_parameters};
 
 /// Makes a session know the functions, and the rules by which operators and aggregates become ours.
@@ -96,7 +96,7 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
     if dialect != Dialect::Hazelcast {
         state.add_analyzer_rule(Arc::new(ValuesRule));
         state.add_analyzer_rule(Arc::new(postgres::dates::Dates { dialect }));
-        state.add_analyzer_rule(Arc::new(postgres::dates::Intervals));
+        state.add_analyzer_rule(Arc::new(Keys));
     }
     // What `TIMESTAMP WITH TIME ZONE` is kept in.
     state.config_mut().options_mut().execution.time_zone = Some("UTC".into());

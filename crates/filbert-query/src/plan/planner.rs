@@ -20,8 +20,8 @@ use crate::error::{data_error, of_datafusion, parsing_error};
 use crate::functions::array_parameters;
 use crate::plan::columns::{name_columns, result_name};
 use crate::plan::context::plan_statement;
-use crate::plan::{having, order};
 use crate::plan::{groups, scope, windows};
+use crate::plan::{having, order};
 use crate::subqueries;
 use crate::tables::Tables;
 use crate::types::{

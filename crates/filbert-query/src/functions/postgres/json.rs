@@ -207,7 +207,7 @@ fn document(call: &Call<'_>, at: usize) -> Result<Document> {
 }
 
 /// A value as a document; a text is one if it `is_document`, else a text within one.
-fn of_value(value: Option<&Value<'_>>, is_document: bool) -> Result<Document> {
+pub(super) fn of_value(value: Option<&Value<'_>>, is_document: bool) -> Result<Document> {
     Ok(match value {
         None | Some(Value::Null) => Document::Null,
         Some(Value::Json(text)) => parsed(text)?,
@@ -243,6 +243,7 @@ fn plain_text(value: &Value<'_>) -> Result<String> {
         Value::Timestamp(moment) => super::texts::moment_text(moment, 'T'),
         Value::TimestampTz(moment) => format!("{}+00:00", super::texts::moment_text(&moment.naive_utc(), 'T')),
         Value::Decimal(number) => number.to_plain_string(),
+        Value::Interval(_) => super::texts::output(Some(value)),
         Value::Bytes(bytes) => bytes.iter().fold(String::from("\\x"), |out, byte| format!("{out}{byte:02x}")),
         Value::Float32(number) => super::texts::float_text(f64::from(*number), &number.to_string()),
         Value::Float64(number) => super::texts::float_text(*number, &number.to_string()),

@@ -9,6 +9,7 @@
 //! | `bytes` | digests of bytes, and bytes as texts of an encoding |
 //! | `dates` | dates, times, time zones, intervals, their text forms and templates |
 //! | `arrays` | functions and operators of arrays |
+//! | `keys`, `extremes` | what is compared by a key: intervals, documents, arrays with nulls |
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
 //! | `operators` | operators whose meaning depends on the types of their operands |
 //! | `told` | the types that Arrow has not, of `CASE`, `coalesce`, `UNION` and the like |
@@ -21,7 +22,9 @@ pub(crate) mod dates;
 mod digest;
 mod document;
 mod expressions;
+mod extremes;
 mod json;
+mod keys;
 mod letters;
 mod matcher;
 mod operators;
@@ -39,13 +42,14 @@ use crate::error::{carried, data_error};
 pub(super) use aggregates::aggregates;
 pub(crate) use casts::truth_of;
 pub(crate) use document::Document;
+pub(crate) use keys::Keys;
 pub(crate) use letters::lower;
 pub(crate) use operators::{Values, ValuesRule};
 pub(crate) use patterns::escaped_pattern;
 
 /// All of them.
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    let values = [json::FUNCTIONS, texts::FUNCTIONS, bytes::FUNCTIONS, arrays::FUNCTIONS];
+    let values = [json::FUNCTIONS, texts::FUNCTIONS, bytes::FUNCTIONS, arrays::FUNCTIONS, extremes::FUNCTIONS];
     let groups = values.into_iter().chain([casts::FUNCTIONS, patterns::FUNCTIONS]);
     let native = groups.flatten().map(native::udf);
     native

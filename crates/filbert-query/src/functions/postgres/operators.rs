@@ -22,12 +22,12 @@ use filbert_data::FieldType;
 
 use super::super::row::is_text;
 use super::super::server::native;
-use super::{arrays, casts, json, told};
+use super::{arrays, casts, extremes, json, told};
 use crate::types::{BPCHAR, JSONB, Mark, field_type_of, pg_type_of};
 
 /// The functions that operators become, by name.
 static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
-    let groups = [json::FUNCTIONS, arrays::FUNCTIONS, casts::FUNCTIONS];
+    let groups = [json::FUNCTIONS, arrays::FUNCTIONS, casts::FUNCTIONS, extremes::FUNCTIONS];
     let natives = groups.into_iter().flatten().map(|found| (found.name, Arc::new(native::udf(found))));
     natives.chain([("cast_uuid", super::super::text::CAST_UUID.clone())]).collect()
 });

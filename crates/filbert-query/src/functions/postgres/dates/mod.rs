@@ -2,7 +2,7 @@
 //!
 //! Arrow's arithmetic and casts of these types differ from PostgreSQL's, and compare intervals by their parts. So what a statement
 //! computes with them becomes a call of a function from here: operators when a statement is planned ([`Planner`]), casts and
-//! comparisons when its types are coerced ([`Dates`], [`Intervals`]).
+//! comparisons when its types are coerced ([`Dates`]).
 //!
 //! | here | what |
 //! |---|---|
@@ -42,8 +42,9 @@ use datafusion::logical_expr::ScalarUDF;
 use filbert_data::dates::{DateError, Zone};
 
 pub(crate) use casts::Dates;
-pub(crate) use intervals::Intervals;
+pub(super) use intervals::{extreme_of, is_of_intervals, length_of};
 pub(crate) use operators::Planner;
+pub(super) use totals::total;
 pub(crate) use unify::CommonTypes;
 pub(crate) use values::{moment_of_column, takes_zone, zone_of_changes};
 

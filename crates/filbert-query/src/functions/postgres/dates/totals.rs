@@ -37,7 +37,7 @@ static TOTALS: LazyLock<[(&str, Arc<AggregateUDF>); 4]> = LazyLock::new(|| {
 });
 
 /// The aggregate of intervals in the place of another one.
-pub(super) fn total(name: &str) -> Option<Arc<AggregateUDF>> {
+pub(in super::super) fn total(name: &str) -> Option<Arc<AggregateUDF>> {
     TOTALS.iter().find(|(known, _)| *known == name).map(|(_, total)| Arc::clone(total))
 }
 

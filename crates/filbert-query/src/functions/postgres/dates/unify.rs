@@ -14,8 +14,8 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 use datafusion::optimizer::AnalyzerRule;
 
+use super::super::keys::sorts;
 use super::cells::Kind;
-use super::intervals::sorts;
 use super::operators::{common as common_kind, unify};
 
 /// Gives expressions that stand for one value PostgreSQL's common type.

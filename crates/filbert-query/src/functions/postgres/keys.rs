@@ -1,0 +1,336 @@
+//! Values that are compared by a key of theirs: intervals by their lengths, documents by what they say.
+//!
+//! Arrow compares intervals by their parts and documents as texts. A rule puts their keys in the place of whatever is compared, grouped,
+//! joined or ordered, and keeps the first value of each group for what is shown of it.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field};
+use datafusion::common::ScalarValue;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, InList, InSubquery, Sort};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::logical_plan::Distinct;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Aggregate, Between, BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator,
+    WindowFunctionDefinition, lit,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::dates::{extreme_of, is_of_intervals, length_of, total};
+use super::operators::call;
+use super::unserved;
+use crate::types::{JSONB, pg_type_of};
+
+/// Puts keys in the place of values that are compared.
+#[derive(Debug)]
+pub(crate) struct Keys;
+
+impl AnalyzerRule for Keys {
+    fn name(&self) -> &str {
+        "keys_of_values"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        if !has_keyed(&plan)? {
+            return Ok(plan);
+        }
+        let transformed = plan.transform_up_with_subqueries(|plan| {
+            let plan = compared(plan)?;
+            node(plan)
+        })?;
+        Ok(transformed.data)
+    }
+}
+
+/// Most plans have no values that anything could be compared with by a key.
+fn has_keyed(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|plan| {
+        found |= plan.schema().fields().iter().any(|field| Kind::of(field).is_some());
+        if !found {
+            let schema = merge_schema(&plan.inputs());
+            plan.apply_expressions(|expression| {
+                found |= expression.exists(|inner| Ok(kind(inner, &schema).is_some()))?;
+                Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+            })?;
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// What is compared otherwise than Arrow does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// By their lengths.
+    Interval,
+    /// By what they say, whatever their numbers are written like.
+    Document,
+    /// With nulls as the greatest items. Arrow does so in some orders.
+    Array,
+}
+
+impl Kind {
+    fn of(field: &Field) -> Option<Kind> {
+        match field.data_type() {
+            DataType::List(_) => Some(Kind::Array),
+            data_type if is_of_intervals(data_type) => Some(Kind::Interval),
+            _ if pg_type_of(field) == Some(JSONB) => Some(Kind::Document),
+            _ => None,
+        }
+    }
+
+    /// The key of a value, where it is another than the value.
+    fn key(self, value: Expr) -> Expr {
+        match self {
+            Kind::Interval => length_of(value),
+            Kind::Document => call("jsonb_order", vec![value.clone()]).unwrap_or(value),
+            Kind::Array => value,
+        }
+    }
+}
+
+fn kind(expression: &Expr, schema: &DFSchema) -> Option<Kind> {
+    let (_, field) = expression.to_field(schema).ok()?;
+    Kind::of(&field)
+}
+
+/// Whether a value is compared by a key.
+fn is_keyed(expression: &Expr, schema: &DFSchema) -> bool {
+    matches!(kind(expression, schema), Some(Kind::Interval | Kind::Document))
+}
+
+fn is_interval(expression: &Expr, schema: &DFSchema) -> bool {
+    kind(expression, schema) == Some(Kind::Interval)
+}
+
+fn keyed(expression: Expr, schema: &DFSchema) -> Expr {
+    match kind(&expression, schema) {
+        Some(kind) => kind.key(expression),
+        None => expression,
+    }
+}
+
+#[allow(clippy::boxed_local, reason = "what it is called with is boxed")]
+fn boxed(expression: Box<Expr>, schema: &DFSchema) -> Box<Expr> {
+    Box::new(keyed(*expression, schema))
+}
+
+/// An order by keys. Arrow puts nulls in arrays where it puts null arrays: where that is not behind all others, null arrays get a key of
+/// their own.
+pub(super) fn sorts(order: Vec<Sort>, schema: &DFSchema) -> Vec<Sort> {
+    let keys = order.into_iter().flat_map(|sort| {
+        let is_odd = kind(&sort.expr, schema) == Some(Kind::Array) && sort.nulls_first == sort.asc;
+        let nulls =
+            is_odd.then(|| Sort { expr: sort.expr.clone().is_null(), asc: !sort.nulls_first, nulls_first: false });
+        let nulls_first = if is_odd { !sort.asc } else { sort.nulls_first };
+        nulls.into_iter().chain([Sort { expr: keyed(sort.expr, schema), asc: sort.asc, nulls_first }])
+    });
+    keys.collect()
+}
+
+/// The expressions of a plan's node.
+fn compared(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    }
+    let names = NamePreserver::new(&plan);
+    let transformed = plan.map_expressions(|expression| {
+        let name = names.save(&expression);
+        let transformed = expression.transform_up(|expression| comparison(expression, &schema))?;
+        Ok(transformed.update_data(|expression| name.restore(expression)))
+    })?;
+    if transformed.transformed { transformed.data.recompute_schema() } else { Ok(transformed.data) }
+}
+
+fn comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if is_comparison(op) && (is_interval(&left, schema) || is_interval(&right, schema)) =>
+        {
+            let (left, right) = (boxed(left, schema), boxed(right, schema));
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+        }
+        Expr::Between(between) if is_interval(&between.expr, schema) => {
+            let Between { expr, negated, low, high } = between;
+            let (expr, low, high) = (boxed(expr, schema), boxed(low, schema), boxed(high, schema));
+            Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
+        }
+        Expr::InList(InList { expr, list, negated }) if is_interval(&expr, schema) => {
+            let list = list.into_iter().map(|item| keyed(item, schema)).collect();
+            Transformed::yes(Expr::InList(InList { expr: boxed(expr, schema), list, negated }))
+        }
+        Expr::InSubquery(InSubquery { expr, mut subquery, negated }) if is_keyed(&expr, schema) => {
+            let within = subquery.subquery.schema();
+            let keys = within.columns().into_iter().map(|column| {
+                let name = column.name.clone();
+                keyed(Expr::Column(column), within).alias(name)
+            });
+            let keys: Vec<Expr> = keys.collect();
+            let inner = LogicalPlanBuilder::from(Arc::clone(&subquery.subquery)).project(keys)?.build()?;
+            subquery.subquery = Arc::new(inner);
+            Transformed::yes(Expr::InSubquery(InSubquery { expr: boxed(expr, schema), subquery, negated }))
+        }
+        Expr::Case(Case { expr: Some(expr), when_then_expr, else_expr }) if is_keyed(&expr, schema) => {
+            let arms = when_then_expr.into_iter().map(|(when, then)| (boxed(when, schema), then)).collect();
+            Transformed::yes(Expr::Case(Case { expr: Some(boxed(expr, schema)), when_then_expr: arms, else_expr }))
+        }
+        Expr::ScalarFunction(function) => match function.args.iter().find_map(|arg| kind(arg, schema)) {
+            Some(of) => match (function.name(), function.args.as_slice()) {
+                ("nullif", [one, other]) if of != Kind::Array => {
+                    let same = of.key(one.clone()).eq(keyed(other.clone(), schema));
+                    let none = lit(ScalarValue::try_from(one.get_type(schema)?)?);
+                    let arms = vec![(Box::new(same), Box::new(none))];
+                    Transformed::yes(Expr::Case(Case::new(None, arms, Some(Box::new(one.clone())))))
+                }
+                (name @ ("greatest" | "least"), args) => {
+                    let is_least = name == "least";
+                    let ours = if is_least { "value_least" } else { "value_greatest" };
+                    match of {
+                        Kind::Interval => Transformed::yes(extreme_of(args.to_vec(), is_least)),
+                        Kind::Document | Kind::Array => match call(ours, args.to_vec()) {
+                            Some(extreme) => Transformed::yes(extreme),
+                            None => Transformed::no(Expr::ScalarFunction(function)),
+                        },
+                    }
+                }
+                _ => Transformed::no(Expr::ScalarFunction(function)),
+            },
+            None => Transformed::no(Expr::ScalarFunction(function)),
+        },
+        Expr::AggregateFunction(function) => aggregate(function, schema)?,
+        Expr::WindowFunction(mut window) => {
+            let params = &mut window.params;
+            let is_of_interval = params.args.first().is_some_and(|arg| is_interval(arg, schema));
+            params.partition_by = std::mem::take(&mut params.partition_by)
+                .into_iter()
+                .map(|expression| keyed(expression, schema))
+                .collect();
+            params.order_by = sorts(std::mem::take(&mut params.order_by), schema);
+            if let (WindowFunctionDefinition::AggregateUDF(function), true) = (&window.fun, is_of_interval)
+                && let Some(function) = total(function.name())
+            {
+                window.fun = WindowFunctionDefinition::AggregateUDF(function);
+            }
+            Transformed::yes(Expr::WindowFunction(window))
+        }
+        other => Transformed::no(other),
+    })
+}
+
+fn is_comparison(operator: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+/// An aggregate of intervals, or in an order by keys.
+fn aggregate(function: AggregateFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let AggregateFunction { func, params } = function;
+    let AggregateFunctionParams { args, distinct, filter, order_by, null_treatment } = params;
+    let order_by = sorts(order_by, schema);
+    let is_of_interval = args.first().is_some_and(|arg| is_interval(arg, schema));
+    let (func, args, distinct) = match (func.name(), is_of_interval) {
+        ("count", _) if distinct => (func, args.into_iter().map(|arg| keyed(arg, schema)).collect(), true),
+        (name, true) if distinct && !matches!(name, "min" | "max") => {
+            let message = format!("{name}(DISTINCT interval) is not served: take it of a query that has them once");
+            return Err(unserved(message));
+        }
+        (name, true) => match total(name) {
+            Some(total) => (total, args, false),
+            None => (func, args, distinct),
+        },
+        _ => (func, args, distinct),
+    };
+    let params = AggregateFunctionParams { args, distinct, filter, order_by, null_treatment };
+    Ok(Transformed::yes(Expr::AggregateFunction(AggregateFunction { func, params })))
+}
+
+/// A plan's node that compares whole rows.
+fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    Ok(match plan {
+        LogicalPlan::Sort(mut sort) => {
+            let schema = Arc::clone(sort.input.schema());
+            sort.expr = sorts(sort.expr, &schema);
+            Transformed::yes(LogicalPlan::Sort(sort))
+        }
+        LogicalPlan::Join(mut join) => {
+            let (left, right) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
+            let pairs = std::mem::take(&mut join.on).into_iter();
+            join.on = pairs.map(|(one, other)| (keyed(one, &left), keyed(other, &right))).collect();
+            Transformed::yes(LogicalPlan::Join(join))
+        }
+        LogicalPlan::Aggregate(aggregate) => Transformed::yes(grouped(aggregate)?),
+        LogicalPlan::Distinct(Distinct::All(input)) if has_keys(input.schema()) => {
+            let columns = input.schema().columns().into_iter().map(Expr::Column).collect();
+            Transformed::yes(grouped(Aggregate::try_new(input, columns, Vec::new())?)?)
+        }
+        LogicalPlan::Distinct(Distinct::On(mut on)) => {
+            let schema = Arc::clone(on.input.schema());
+            on.on_expr = on.on_expr.into_iter().map(|expression| keyed(expression, &schema)).collect();
+            on.sort_expr = on.sort_expr.map(|order| sorts(order, &schema));
+            Transformed::yes(LogicalPlan::Distinct(Distinct::On(on)))
+        }
+        other => Transformed::no(other),
+    })
+}
+
+fn has_keys(schema: &DFSchema) -> bool {
+    schema.fields().iter().any(|field| matches!(Kind::of(field), Some(Kind::Interval | Kind::Document)))
+}
+
+/// Groups by keys, with the first value of each group.
+fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
+    let schema = Arc::clone(aggregate.input.schema());
+    let has_key = |expression: &Expr| is_keyed(expression, &schema);
+    if !aggregate.group_expr.iter().any(|group| matches!(group, Expr::GroupingSet(_)) || has_key(group)) {
+        return Ok(LogicalPlan::Aggregate(aggregate));
+    }
+    let mut groups = Vec::with_capacity(aggregate.group_expr.len());
+    let mut values = Vec::new();
+    for (at, group) in aggregate.group_expr.iter().enumerate() {
+        match group {
+            Expr::GroupingSet(sets) if sets.distinct_expr().into_iter().any(has_key) => {
+                return Err(unserved(
+                    "grouping sets of intervals and of jsonb are not served: group by one list of columns",
+                ));
+            }
+            group if has_key(group) => {
+                let name = format!("$key_of{at}");
+                groups.push(keyed(group.clone(), &schema).alias(name));
+                let params = AggregateFunctionParams {
+                    args: vec![group.clone()],
+                    distinct: false,
+                    filter: None,
+                    order_by: Vec::new(),
+                    null_treatment: None,
+                };
+                let first = Expr::AggregateFunction(AggregateFunction { func: first_value_udaf(), params });
+                values.push((at, first.alias(format!("$value{at}"))));
+            }
+            group => groups.push(group.clone()),
+        }
+    }
+    if values.is_empty() {
+        return Ok(LogicalPlan::Aggregate(aggregate));
+    }
+    let mut aggregates = aggregate.aggr_expr.clone();
+    aggregates.extend(values.iter().map(|(_, first)| first.clone()));
+    let inner = Aggregate::try_new(Arc::clone(&aggregate.input), groups, aggregates)?;
+    let columns = inner.schema.columns();
+    let shown = aggregate.schema.iter().enumerate().map(|(at, (qualifier, field))| {
+        let is_keyed = values.iter().any(|(place, _)| *place == at);
+        let column = match (is_keyed, columns.get(at)) {
+            (false, Some(column)) => column.clone(),
+            _ => Column::from_name(format!("$value{at}")),
+        };
+        Expr::Column(column).alias_qualified(qualifier.cloned(), field.name())
+    });
+    let shown: Vec<Expr> = shown.collect();
+    LogicalPlanBuilder::from(LogicalPlan::Aggregate(inner)).project(shown)?.build()
+}
