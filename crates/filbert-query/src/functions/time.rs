@@ -194,7 +194,16 @@ fn to_epoch_millis(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     })
 }
 
-pub(super) fn to_char(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+/// Numbers by the pictures that PostgreSQL knows.
+pub(super) fn numbers_to_char(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let pictures = Texts::of(args, 1)?;
+    collect_texts(args, |row| match pictures.get(row) {
+        Some(picture) => super::numbers::to_char(&value(args, 0, row)?, picture),
+        None => Ok(None),
+    })
+}
+
+fn to_char(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let formats = Texts::of(args, 1)?;
     collect_texts(args, |row| {
         let value = value(args, 0, row)?;

@@ -9,6 +9,7 @@
 //! | `floats` | operators of floating-point numbers, which fail where Java's give infinities |
 //! | `casts` | casts between numbers and texts |
 //! | `spread` | variances and deviations |
+//! | `pictures` | `to_char` and `to_number` |
 //! | `ranks` | values in an order: the most frequent one, and percentiles |
 //! | `widths` | decimals that are too wide to have a common type |
 //! | `operators` | which function takes an operator's place |
@@ -20,6 +21,7 @@ mod floats;
 mod integers;
 mod numerics;
 pub(super) mod operators;
+mod pictures;
 mod ranks;
 mod spread;
 mod widths;
@@ -29,12 +31,13 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
 pub(crate) use casts::assigned;
 pub(super) use numerics::with_scale;
+pub(super) use pictures::to_char;
 pub(crate) use widths::Widths;
 
 /// The functions, some of which take the place of others of the same name.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let all = [numerics::functions(), integers::functions(), floats::functions(), casts::functions()];
-    all.into_iter().flatten().collect()
+    all.into_iter().flatten().chain(pictures::functions()).collect()
 }
 
 /// The aggregates, likewise.

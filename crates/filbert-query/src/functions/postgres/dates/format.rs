@@ -14,7 +14,8 @@ use super::{refused, wrong};
 /// What patterns are taken from.
 struct Source {
     year: i64,
-    month: u32,
+    /// From 1; those of an interval beyond its years, which may be none or negative.
+    month: i64,
     /// The day of the month; the days of an interval.
     day: i64,
     /// Days since 1970-01-01; none of intervals.
@@ -30,7 +31,7 @@ pub(super) fn to_char(cell: &Cell, template: &str, zone: &Zone) -> Result<Option
     let of_local = |local: i64, zone: Option<(i32, String)>| {
         let (days, time) = split_micros(local);
         let Civil { year, month, day } = civil_of_days(days);
-        Source { year, month, day: day.into(), days: Some(days), time, zone }
+        Source { year, month: month.into(), day: day.into(), days: Some(days), time, zone }
     };
     let source = match cell {
         Cell::Timestamp(local) => of_local(*local, None),
@@ -40,7 +41,7 @@ pub(super) fn to_char(cell: &Cell, template: &str, zone: &Zone) -> Result<Option
         }
         Cell::Interval(span) => Source {
             year: i64::from(span.months / 12),
-            month: (span.months % 12).unsigned_abs(),
+            month: i64::from(span.months % 12),
             day: span.days.into(),
             days: None,
             time: micros_of(span),
@@ -50,11 +51,6 @@ pub(super) fn to_char(cell: &Cell, template: &str, zone: &Zone) -> Result<Option
         Cell::Time(time) => Source { year: 0, month: 0, day: 0, days: None, time: *time, zone: None },
         _ => return Ok(None),
     };
-    if source.days.is_none()
-        && matches!(cell, Cell::Interval(span) if span.months < 0 || span.days < 0 || span.nanoseconds < 0)
-    {
-        return Err(refused("to_char of a negative interval is not served", "0A000"));
-    }
     let mut out = String::new();
     for part in parts(template) {
         match part {
@@ -75,7 +71,13 @@ impl Source {
         let Some((number, width)) = self.number(&name)? else {
             return Err(refused(format!("the pattern {name} of to_char is not served"), "0A000"));
         };
-        let digits = if pattern.is_bare { number.to_string() } else { format!("{number:0width$}") };
+        // A sign takes a digit's place in some.
+        let is_narrow = name.starts_with("FF") || matches!(name.as_str(), "MS" | "US" | "DDD" | "WW");
+        let digits = match pattern.is_bare {
+            true => number.to_string(),
+            false if is_narrow || number >= 0 => format!("{number:0width$}"),
+            false => format!("-{:0width$}", number.unsigned_abs()),
+        };
         out.push_str(&digits);
         if let Some(ordinal) = pattern.ordinal {
             out.push_str(ordinal_letters(&digits, ordinal));
@@ -85,6 +87,12 @@ impl Source {
 
     fn days(&self) -> Result<i64> {
         let none = || refused("invalid format specification for an interval value", "22007");
+        self.days.ok_or_else(none)
+    }
+
+    /// The days of a pattern that PostgreSQL gives intervals a number for, which tells nothing.
+    fn days_of(&self, name: &str) -> Result<i64> {
+        let none = || refused(format!("the pattern {name} of to_char is not served of intervals"), "0A000");
         self.days.ok_or_else(none)
     }
 
@@ -103,7 +111,7 @@ impl Source {
         };
         Ok(Some(match name {
             "AM" | "PM" | "A.M." | "P.M." => {
-                let half = if self.time.rem_euclid(DAY_US) >= DAY_US / 2 { "PM" } else { "AM" };
+                let half = if self.time % DAY_US >= DAY_US / 2 { "PM" } else { "AM" };
                 let half =
                     if name.contains('.') { format!("{}.M.", half.get(..1).unwrap_or_default()) } else { half.into() };
                 if written.starts_with(char::is_lowercase) { half.to_lowercase() } else { half }
@@ -120,18 +128,18 @@ impl Source {
             }
             "MONTH" => {
                 self.days()?;
-                filled(cased(&of(&MONTHS, i64::from(self.month) - 1)), 9)
+                filled(cased(&of(&MONTHS, self.month - 1)), 9)
             }
             "MON" => {
                 self.days()?;
-                cased(of(&MONTHS, i64::from(self.month) - 1).get(..3).unwrap_or_default())
+                cased(of(&MONTHS, self.month - 1).get(..3).unwrap_or_default())
             }
             "DAY" => filled(cased(&of(&DAYS, weekday(self.days()?))), 9),
             "DY" => cased(of(&DAYS, weekday(self.days()?)).get(..3).unwrap_or_default()),
-            "RM" => {
-                self.days()?;
-                filled(cased(&of(&ROMAN_MONTHS, i64::from(self.month) - 1)), 4)
-            }
+            // An interval without months and years has none.
+            "RM" if self.days.is_none() && self.month == 0 && self.year == 0 => String::new(),
+            "RM" => filled(cased(&of(&ROMAN_MONTHS, self.roman_month())), 4),
+            "Q" if self.days.is_none() && self.month == 0 => String::new(),
             "TZ" => {
                 self.days()?;
                 let zone = self.zone.as_ref().map(|(_, name)| name.clone()).unwrap_or_default();
@@ -161,6 +169,25 @@ impl Source {
         }))
     }
 
+    /// The place of the month among the Roman numbers: of an interval, the twelfth where there are years alone, and those of
+    /// negative ones from the end.
+    fn roman_month(&self) -> i64 {
+        match self.month {
+            0 if self.year >= 0 => 11,
+            0 => 0,
+            month if month < 0 => 12 + month,
+            month => month - 1,
+        }
+    }
+
+    /// The days of a year, of an interval all that it has by days.
+    fn day_of_year(&self) -> i64 {
+        match self.days {
+            Some(days) => days - days_of_civil(Civil { year: self.year, month: 1, day: 1 }) + 1,
+            None => (self.year * 12 + self.month) * 30 + self.day,
+        }
+    }
+
     /// The year without its era.
     fn year_told(&self) -> i64 {
         if self.days.is_some() && self.year <= 0 { 1 - self.year } else { self.year }
@@ -170,7 +197,6 @@ impl Source {
     fn number(&self, name: &str) -> Result<Option<(i64, usize)>> {
         let micros = self.time % SECOND_US;
         let hours = self.time / HOUR_US;
-        let day_of_year = |days: i64| days - days_of_civil(Civil { year: self.year, month: 1, day: 1 }) + 1;
         Ok(Some(match name {
             "HH" | "HH12" => (if hours % 12 == 0 { 12 } else { hours % 12 }, 2),
             "HH24" => (hours, 2),
@@ -185,41 +211,36 @@ impl Source {
             "FF4" => (micros / 100, 4),
             "FF5" => (micros / 10, 5),
             "FF6" => (micros, 6),
-            "MM" => (self.month.into(), 2),
+            "MM" => (self.month, 2),
             "DD" => (self.day, 2),
-            "DDD" => (day_of_year(self.days()?), 3),
+            "DDD" => (self.day_of_year(), 3),
             "D" => (weekday(self.days()?) + 1, 1),
             "ID" => (iso_week(self.days()?).2, 1),
             "IDDD" => {
-                let (_, week, day) = iso_week(self.days()?);
+                let (_, week, day) = iso_week(self.days_of(name)?);
                 ((week - 1) * 7 + day, 3)
             }
-            "WW" => ((day_of_year(self.days()?) - 1) / 7 + 1, 2),
-            "IW" => (iso_week(self.days()?).1, 2),
+            "WW" => ((self.day_of_year() - 1) / 7 + 1, 2),
+            "IW" => (iso_week(self.days_of(name)?).1, 2),
             "W" => ((self.day - 1) / 7 + 1, 1),
-            "Q" => {
-                self.days()?;
-                (i64::from((self.month - 1) / 3 + 1), 1)
-            }
-            "CC" => {
-                self.days()?;
-                (if self.year > 0 { (self.year - 1) / 100 + 1 } else { (self.year - 1) / 100 - 1 }, 2)
-            }
-            "J" => (self.days()? + 2_440_588, 1),
+            "Q" => ((self.month - 1) / 3 + 1, 1),
+            "CC" if self.days.is_none() => (self.year / 100, 2),
+            "CC" => (if self.year > 0 { (self.year - 1) / 100 + 1 } else { (self.year - 1) / 100 - 1 }, 2),
+            "J" => (self.days_of(name)? + 2_440_588, 1),
             "YYYY" => (self.year_told(), 4),
             "YYY" => (self.year_told() % 1000, 3),
             "YY" => (self.year_told() % 100, 2),
             "Y" => (self.year_told() % 10, 1),
-            "IYYY" => (self.iso_year()?, 4),
-            "IYY" => (self.iso_year()? % 1000, 3),
-            "IY" => (self.iso_year()? % 100, 2),
-            "I" => (self.iso_year()? % 10, 1),
+            "IYYY" => (self.iso_year(name)?, 4),
+            "IYY" => (self.iso_year(name)? % 1000, 3),
+            "IY" => (self.iso_year(name)? % 100, 2),
+            "I" => (self.iso_year(name)? % 10, 1),
             _ => return Ok(None),
         }))
     }
 
-    fn iso_year(&self) -> Result<i64> {
-        let year = iso_week(self.days()?).0;
+    fn iso_year(&self, name: &str) -> Result<i64> {
+        let year = iso_week(self.days_of(name)?).0;
         Ok(if year <= 0 { 1 - year } else { year })
     }
 }

@@ -46,7 +46,7 @@ fn coerce_to_char(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
 
 fn run_to_char(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     if args.arg_fields.first().is_some_and(|field| field.data_type().is_numeric()) {
-        return time::to_char(args);
+        return time::numbers_to_char(args);
     }
     let zone = zone_of(&args.config_options);
     compute(args, |cells| match cells {

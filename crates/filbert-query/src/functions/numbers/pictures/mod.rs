@@ -1,0 +1,62 @@
+//! Numbers by pictures such as `999D99S`: `to_char(number, ..)` and `to_number(..)`, as PostgreSQL has them without a locale.
+//!
+//! | here | what |
+//! |---|---|
+//! | `picture` | what a picture consists of, and what it asks for as a whole |
+//! | `write` | `to_char` |
+//! | `read` | `to_number` |
+
+mod picture;
+mod read;
+mod write;
+
+use arrow_schema::DataType;
+use bigdecimal::BigDecimal;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
+use filbert_data::FieldType;
+
+use super::super::row::{Function, Texts, is_text, text_of, wrong_arguments};
+use super::decimals::array_of;
+use super::digits::scale;
+
+pub(in super::super) use write::to_char;
+
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    vec![Function::udf("to_number", coerce_texts, returns, to_number)]
+}
+
+fn coerce_texts(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    let are_texts = types.iter().all(|found| is_text(found) || found.is_null());
+    if types.len() == 2 && are_texts { Ok(vec![DataType::Utf8View; 2]) } else { Err(wrong_arguments(name, types)) }
+}
+
+/// With the digits behind the point that a text has, if it is known before.
+fn returns(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
+    let known = match args.scalar_arguments {
+        [Some(text), Some(picture)] => match (text_of(text), text_of(picture)) {
+            // What cannot be read fails when it is computed.
+            (Some(text), Some(picture)) => read::to_number(text, picture).ok().flatten(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let digits = known.and_then(|number: BigDecimal| i8::try_from(scale(&number)).ok());
+    Ok(FieldType::Decimal(digits.filter(|digits| (0..=19).contains(digits)).map(|digits| (38, digits))))
+}
+
+fn to_number(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let (texts, pictures) = (Texts::of(args, 0)?, Texts::of(args, 1)?);
+    let is_constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+    let rows = if is_constant { 1 } else { args.number_rows };
+    let one = |row: usize| match (texts.get(row), pictures.get(row)) {
+        (Some(text), Some(picture)) => read::to_number(text, picture),
+        _ => Ok(None),
+    };
+    let numbers = (0..rows).map(one).collect::<Result<Vec<_>>>()?;
+    let array = array_of(&numbers, args.return_field.data_type())?;
+    Ok(match is_constant {
+        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?),
+        false => ColumnarValue::Array(array),
+    })
+}
