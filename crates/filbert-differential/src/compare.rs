@@ -130,13 +130,15 @@ fn answers(other: &Answer, filbert: &Answer, how: How) -> Verdict {
     let names = |answer: &Answer| answer.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
     let floats: Vec<bool> =
         other.columns.iter().map(|column| how.is_inexact && matches!(column.oid, 700 | 701)).collect();
-    if !same_rows(&other.rows, &filbert.rows, &floats, false) {
+    let numerics: Vec<bool> = other.columns.iter().map(|column| column.oid == NUMERIC).collect();
+    let (of_other, of_filbert) = (without_zeros(&other.rows, &numerics), without_zeros(&filbert.rows, &numerics));
+    if !same_rows(&of_other, &of_filbert, &floats, false) {
         return Verdict::Different(Kind::Rows);
     }
     if oids(other) != oids(filbert) {
         return Verdict::Different(Kind::Types);
     }
-    if how.is_ordered && !same_rows(&other.rows, &filbert.rows, &floats, true) {
+    if how.is_ordered && !same_rows(&of_other, &of_filbert, &floats, true) {
         return Verdict::Different(Kind::Order);
     }
     if !how.is_superset && names(other) != names(filbert) {
@@ -146,6 +148,22 @@ fn answers(other: &Answer, filbert: &Answer, how: How) -> Verdict {
         return Verdict::Different(Kind::Tag);
     }
     Verdict::Same
+}
+
+/// The number of `numeric` in PostgreSQL.
+const NUMERIC: u32 = 1700;
+
+/// The rows with no zeros at the end of numbers of columns that are numerics, which is a decision.
+fn without_zeros(rows: &[Row], numerics: &[bool]) -> Vec<Row> {
+    let shortest = |text: &String| match text.contains('.') && !text.starts_with("0x") {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.clone(),
+    };
+    let value = |(index, value): (usize, &Option<String>)| match numerics.get(index) {
+        Some(true) => value.as_ref().map(shortest),
+        _ => value.clone(),
+    };
+    rows.iter().map(|row| row.iter().enumerate().map(value).collect()).collect()
 }
 
 /// Whether the rows are the same, as lists or as multisets.
@@ -297,6 +315,15 @@ mod tests {
         let exact = compare(&rows(&["0.1"], 701), &rows(&["0.10000000000000002"], 701), How::default());
         assert_eq!(exact, Verdict::Different(Kind::Rows));
         assert_eq!(compare(&rows(&["0.1"], 1700), &rows(&["0.11"], 1700), inexact), Verdict::Different(Kind::Rows));
+    }
+
+    #[test]
+    fn zeros_at_the_end_of_numerics_do_not_count() {
+        assert_eq!(compare(&rows(&["1.50", "2.0"], 1700), &rows(&["1.5", "2"], 1700), How::default()), Verdict::Same);
+        let text = compare(&rows(&["1.50"], 25), &rows(&["1.5"], 25), How::default());
+        assert_eq!(text, Verdict::Different(Kind::Rows));
+        let tens = compare(&rows(&["10"], 1700), &rows(&["1"], 1700), How::default());
+        assert_eq!(tens, Verdict::Different(Kind::Rows));
     }
 
     #[test]

@@ -18,6 +18,11 @@ pub(super) fn rewrite(factor: &mut TableFactor, derived: &mut usize) -> ControlF
     let (name, arguments, alias) = match factor {
         TableFactor::Table { name, args: Some(args), alias, .. } => (name, std::mem::take(&mut args.args), alias),
         TableFactor::Function { name, args, alias, .. } => (name, std::mem::take(args), alias),
+        // The grammar knows it.
+        TableFactor::UNNEST { alias, array_exprs, .. } if array_exprs.len() == 1 => {
+            *alias = Some(with_column(alias.take(), "unnest", "unnest"));
+            return ControlFlow::Continue(());
+        }
         _ => return ControlFlow::Continue(()),
     };
     super::unqualify(name);
