@@ -73,7 +73,9 @@ pub(super) fn infix(
     } else if parser.peek_keyword(Keyword::OR) {
         (Keyword::OR, BinaryOperator::Or)
     } else {
-        return distinct_from(dialect, parser, first).or_else(|| symmetric_between(dialect, parser, first));
+        return distinct_from(dialect, parser, first)
+            .or_else(|| symmetric_between(dialect, parser, first))
+            .or_else(|| in_list(parser, first));
     };
     let mut terms = vec![first.clone()];
     while parser.parse_keyword(keyword) {
@@ -118,6 +120,29 @@ fn distinct_from(dialect: &dyn Dialect, parser: &mut Parser<'_>, first: &Expr) -
         true => Expr::IsNotDistinctFrom(left, Box::new(right)),
         false => Expr::IsDistinctFrom(left, Box::new(right)),
     }))
+}
+
+/// Takes `[NOT] IN ((SELECT ..), ..)`: sqlparser takes the first subquery for all that there is.
+fn in_list(parser: &mut Parser<'_>, first: &Expr) -> Option<Result<Expr, ParserError>> {
+    let negated = parser.peek_keyword(Keyword::NOT);
+    let at = usize::from(negated);
+    let is_word = |parser: &Parser<'_>, at: usize, keyword: Keyword| matches!(&parser.peek_nth_token_ref(at).token, Token::Word(word) if word.keyword == keyword);
+    let is_open = |at: usize| parser.peek_nth_token_ref(at).token == Token::LParen;
+    let begins = is_word(parser, at, Keyword::IN) && is_open(at + 1) && is_open(at + 2);
+    if !begins || !(is_word(parser, at + 3, Keyword::SELECT) || is_word(parser, at + 3, Keyword::WITH)) {
+        return None;
+    }
+    let list = parser.maybe_parse(|parser| {
+        for _ in 0..at + 2 {
+            parser.next_token();
+        }
+        let list = parser.parse_comma_separated(Parser::parse_expr)?;
+        parser.expect_token(&Token::RParen)?;
+        // One alone may as well be a query in brackets.
+        if list.len() > 1 { Ok(list) } else { Err(ParserError::ParserError("a query in brackets".to_owned())) }
+    });
+    let list = list.ok().flatten()?;
+    Some(Ok(Expr::InList { expr: Box::new(first.clone()), list, negated }))
 }
 
 /// Takes `[NOT] BETWEEN SYMMETRIC low AND high`, in which the bounds may be in either order; `ASYMMETRIC` says what is so

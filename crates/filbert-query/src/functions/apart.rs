@@ -6,13 +6,15 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawWindowExpr};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
 };
 
 use super::row::wrong_arguments;
+use crate::error::{carried, parsing_error};
 
 /// The function that gives its second argument, a cast, and is called by the first, what it says.
 pub(crate) const AS_CAST: &str = "as_cast";
@@ -63,8 +65,22 @@ pub(super) struct Arguments;
 
 impl ExprPlanner for Arguments {
     fn plan_aggregate(&self, mut expr: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+        let name = expr.func.name();
+        if expr.distinct && expr.func.supports_within_group_clause() {
+            return Err(carried(parsing_error("cannot use DISTINCT with WITHIN GROUP")));
+        }
+        // DataFusion takes it for all values.
+        if expr.distinct && ["corr", "covar", "regr_"].iter().any(|pairs| name.starts_with(pairs)) {
+            return Err(carried(parsing_error(format!("{name} is not served with DISTINCT")).with_sqlstate("0A000")));
+        }
         expr.args = named(expr.args)?;
-        Ok(PlannerResult::Original(expr))
+        if name != "regr_count" {
+            return Ok(PlannerResult::Original(expr));
+        }
+        // No type of SQL has numbers without a sign.
+        let RawAggregateExpr { func, args, distinct, filter, order_by, null_treatment } = expr;
+        let counted = AggregateFunction::new_udf(func, args, distinct, filter, order_by, null_treatment);
+        Ok(PlannerResult::Planned(cast(Expr::AggregateFunction(counted), DataType::Int64)))
     }
 
     fn plan_window(&self, mut expr: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {

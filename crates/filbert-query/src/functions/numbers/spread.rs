@@ -1,8 +1,10 @@
 //! Variances and deviations of exact numbers, with the digits that PostgreSQL gives them; of floating-point numbers, DataFusion's.
 
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, FieldRef};
 use bigdecimal::{BigDecimal, ToPrimitive, Zero};
@@ -96,7 +98,12 @@ impl AggregateUDFImpl for Spread {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        if !args.expr_fields.first().is_some_and(|field| is_exact(field.data_type())) {
+        let is_exact = args.expr_fields.first().is_some_and(|field| is_exact(field.data_type()));
+        if args.is_distinct {
+            let (is_sample, is_root) = (self.is_sample, self.is_root);
+            return Ok(Box::new(Distinct { is_exact, is_sample, is_root, numbers: BTreeSet::new() }));
+        }
+        if !is_exact {
             return self.inner.accumulator(args);
         }
         Ok(Box::new(Sums {
@@ -109,7 +116,8 @@ impl AggregateUDFImpl for Spread {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        !args.expr_fields.first().is_some_and(|field| is_exact(field.data_type()))
+        !args.is_distinct
+            && !args.expr_fields.first().is_some_and(|field| is_exact(field.data_type()))
             && self.inner.groups_accumulator_supported(args)
     }
 
@@ -118,6 +126,10 @@ impl AggregateUDFImpl for Spread {
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        if args.is_distinct {
+            let texts = DataType::new_list(DataType::Utf8, true);
+            return Ok(vec![Arc::new(Field::new(format!("{}[numbers]", self.name), texts, true))]);
+        }
         if !args.input_fields.first().is_some_and(|field| is_exact(field.data_type())) {
             return self.inner.state_fields(args);
         }
@@ -220,6 +232,123 @@ impl Accumulator for Sums {
             self.count += number(counts)?.to_i64().unwrap_or(0);
             self.sum += number(sums)?;
             self.squares += number(squares)?;
+        }
+        Ok(())
+    }
+}
+
+/// A number among others that differ; floating-point numbers in the order of all of them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Number {
+    Exact(BigDecimal),
+    /// The bits, so that they are ordered as the numbers are.
+    Float(i64),
+}
+
+impl Number {
+    fn of_float(number: f64) -> Number {
+        // There is one zero.
+        let bits = (number + 0.0).to_bits().cast_signed();
+        Number::Float(if bits < 0 { bits ^ i64::MAX } else { bits })
+    }
+
+    fn float(bits: i64) -> f64 {
+        f64::from_bits((if bits < 0 { bits ^ i64::MAX } else { bits }).cast_unsigned())
+    }
+}
+
+/// The numbers so far, each once.
+#[derive(Debug)]
+struct Distinct {
+    is_exact: bool,
+    is_sample: bool,
+    is_root: bool,
+    numbers: BTreeSet<Number>,
+}
+
+impl Distinct {
+    fn exact(&self) -> Result<ScalarValue> {
+        let mut sums = Sums {
+            count: 0,
+            sum: BigDecimal::zero(),
+            squares: BigDecimal::zero(),
+            is_sample: self.is_sample,
+            is_root: self.is_root,
+        };
+        for number in &self.numbers {
+            if let Number::Exact(number) = number {
+                sums.count += 1;
+                sums.squares += number.square();
+                sums.sum += number;
+            }
+        }
+        sums.evaluate()
+    }
+
+    /// As PostgreSQL sums them, in their order.
+    fn float(&self) -> Option<f64> {
+        let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+        for number in &self.numbers {
+            let Number::Float(bits) = number else { continue };
+            let number = Number::float(*bits);
+            count += 1.0;
+            sum += number;
+            if count > 1.0 {
+                let distance = number * count - sum;
+                squares += distance * distance / (count * (count - 1.0));
+            }
+        }
+        let below = if self.is_sample { count - 1.0 } else { count };
+        let variance = (below > 0.0).then(|| squares / below)?;
+        Some(if self.is_root { variance.sqrt() } else { variance })
+    }
+}
+
+impl Accumulator for Distinct {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let Some(numbers) = values.first() else { return Ok(()) };
+        if self.is_exact {
+            let found = (0..numbers.len()).filter_map(|row| number_at(numbers, row));
+            self.numbers.extend(found.map(|number| Number::Exact(number.normalized())));
+        } else if let Some(floats) = numbers.as_primitive_opt::<arrow_array::types::Float64Type>() {
+            self.numbers.extend(floats.iter().flatten().map(Number::of_float));
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        if self.is_exact { self.exact() } else { Ok(ScalarValue::Float64(self.float())) }
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.numbers.len() * 2 * size_of::<Number>()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        let text = |number: &Number| {
+            ScalarValue::Utf8(Some(match number {
+                Number::Exact(number) => number.to_string(),
+                Number::Float(bits) => bits.to_string(),
+            }))
+        };
+        let texts: Vec<ScalarValue> = self.numbers.iter().map(text).collect();
+        Ok(vec![ScalarValue::List(ScalarValue::new_list(&texts, &DataType::Utf8, true))])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        let Some(lists) = states.first().and_then(|state| state.as_list_opt::<i32>()) else {
+            return Err(wrong_arguments("a state", &[]));
+        };
+        for row in (0..lists.len()).filter(|row| lists.is_valid(*row)) {
+            let texts = lists.value(row);
+            let texts = texts.as_string_opt::<i32>().into_iter().flat_map(|texts| texts.iter().flatten());
+            for text in texts {
+                let number = match self.is_exact {
+                    true => text.parse().ok().map(|number: BigDecimal| Number::Exact(number.normalized())),
+                    false => text.parse().ok().map(Number::Float),
+                };
+                self.numbers.extend(number);
+            }
         }
         Ok(())
     }
