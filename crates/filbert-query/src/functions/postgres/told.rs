@@ -21,7 +21,7 @@ use datafusion::logical_expr::sort_properties::ExprProperties;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Unnest, Volatility, lit,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
@@ -221,7 +221,7 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
     plan.apply_with_subqueries(|plan| {
         // Its rows come back as they are, so that their types cannot be told anew.
         is_recursive |= matches!(plan, LogicalPlan::RecursiveQuery(_));
-        is_concerned |= matches!(plan, LogicalPlan::Union(_));
+        is_concerned |= matches!(plan, LogicalPlan::Union(_) | LogicalPlan::Unnest(_));
         plan.apply_expressions(|expression| {
             is_concerned |= expression.exists(|inner| {
                 Ok(match inner {
@@ -254,6 +254,9 @@ impl Pass {
             plan if self.is_changed => plan.recompute_schema()?,
             plan => plan,
         };
+        if let LogicalPlan::Unnest(unnest) = plan {
+            return self.items(unnest);
+        }
         let mut schema = merge_schema(&plan.inputs());
         if let LogicalPlan::TableScan(scan) = &plan {
             schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
@@ -350,6 +353,33 @@ impl Pass {
         *item = told_as(filled(std::mem::take(item), length), Mark { length: Length::Own, ..mark });
         self.has_blanks = true;
         true
+    }
+
+    /// Rows of the items of arrays.
+    fn items(&mut self, unnest: Unnest) -> Result<Transformed<LogicalPlan>> {
+        let of = unnest.input.schema().fields();
+        let marks = unnest.schema.fields().iter().enumerate().map(|(at, item)| {
+            let array = unnest.dependency_indices.get(at).and_then(|at| of.get(*at));
+            let array = array.filter(|array| matches!(array.data_type(), DataType::List(_)));
+            let is_item = !matches!(item.data_type(), DataType::List(_));
+            array.filter(|_| is_item).map_or(Mark::default(), |array| Mark::of(array).of_item())
+        });
+        let marks: Vec<Mark> = marks.collect();
+        if marks.iter().all(|mark| *mark == Mark::default()) {
+            return Ok(Transformed::no(LogicalPlan::Unnest(unnest)));
+        }
+        self.is_changed = true;
+        self.has_blanks |= marks.iter().any(|mark| mark.length == Length::Own);
+        let items = unnest.schema.columns().into_iter().zip(marks).map(|(column, mark)| {
+            if mark == Mark::default() {
+                return Expr::Column(column);
+            }
+            let (relation, name) = (column.relation.clone(), column.name.clone());
+            told_as(Expr::Column(column), mark).alias_qualified(relation, name)
+        });
+        let items: Vec<Expr> = items.collect();
+        let input = Arc::new(LogicalPlan::Unnest(unnest));
+        Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(items, input)?)))
     }
 
     /// Rows of several queries: columns of the types that they have together.
