@@ -12,8 +12,9 @@ use crate::dml::rows::RowMaker;
 use crate::dml::{Changed, Dml};
 use crate::engine::Inner;
 use crate::error::{of_datafusion, parsing_error};
-use crate::plan::planner::{columns_of, plan_query};
+use crate::plan::planner::{columns_after, plan_query};
 use crate::tables::Tables;
+use crate::types::{JSONB, VARCHAR};
 
 /// Schemas whose tables are made by nobody.
 const RESERVED: [&str; 4] = ["information_schema", "pg_catalog", "sys", "blob"];
@@ -218,7 +219,7 @@ pub(crate) async fn create_as(engine: &Inner, asker: &Asker, statement: &CreateT
         return Err(parsing_error("a table cannot be made of a query with parameters").with_sqlstate("0A000"));
     }
     let optimized = state.optimize(&planned.plan).map_err(|error| of_datafusion(&error))?;
-    let columns = columns_of(&optimized);
+    let columns = columns_after(&optimized, &planned.columns);
     if statement.names.len() > columns.len() {
         let text = format!("{} names are given to {} columns", statement.names.len(), columns.len());
         return Err(parsing_error(text));
@@ -226,7 +227,11 @@ pub(crate) async fn create_as(engine: &Inner, asker: &Asker, statement: &CreateT
     let mut table = CreateTable { source: None, names: Vec::new(), ..statement.clone() };
     for (at, column) in columns.iter().enumerate() {
         let name = statement.names.get(at).unwrap_or(&column.name).clone();
-        let declared = DeclaredType::Plain(column.field_type.clone());
+        let declared = match column.pg_type {
+            Some(VARCHAR) => DeclaredType::Varchar(None),
+            Some(JSONB) => DeclaredType::Jsonb,
+            _ => DeclaredType::Plain(column.field_type.clone()),
+        };
         table.columns.push(ColumnDefinition::plain(name, declared));
     }
     let gates = engine.tables.catalog().gates();

@@ -352,7 +352,7 @@ pub(crate) fn narrow(expression: &mut Expr, of: Dialect) {
     }
     let (negative, digits) = match &*expression {
         Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => (false, digits),
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match within(expr) {
             Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => (true, digits),
             _ => return,
         },
@@ -373,6 +373,15 @@ pub(crate) fn narrow(expression: &mut Expr, of: Dialect) {
     };
     let literal = std::mem::replace(expression, Expr::value(Value::Null));
     *expression = Expr::Cast { kind: CastKind::Cast, expr: Box::new(literal), data_type, array: false, format: None };
+}
+
+/// What is within brackets.
+fn within(expression: &Expr) -> &Expr {
+    let mut expression = expression;
+    while let Expr::Nested(inner) = expression {
+        expression = inner;
+    }
+    expression
 }
 
 fn is_read_only(body: &SetExpr) -> bool {

@@ -104,7 +104,7 @@ pub(crate) async fn plan_rewritten(
 }
 
 /// The columns of a plan's result.
-pub(crate) fn columns_of(plan: &LogicalPlan) -> Arc<[ColumnMeta]> {
+fn columns_of(plan: &LogicalPlan) -> Arc<[ColumnMeta]> {
     let of_field = |field: &Arc<Field>| ColumnMeta {
         name: result_name(field.name()).to_owned(),
         field_type: field_type_of(field),

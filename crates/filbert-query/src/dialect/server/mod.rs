@@ -33,7 +33,7 @@ pub(crate) use rows::ROWS;
 
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName,
-    Query, Select, SelectItem, SetExpr, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
+    Query, Select, SelectItem, SetExpr, TableFactor, TypedString, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::{Dialect, SqlError};
@@ -270,12 +270,10 @@ pub(super) fn tell_items(items: &mut [SelectItem], of: Dialect) {
 
 /// A cast to `varchar`, which is a text for all that is computed of it, where its type is told. What is compared stays as it is.
 fn told_as_varchar(expression: &mut Expr) {
-    if let Expr::Cast {
-        data_type: DataType::Varchar(None) | DataType::CharacterVarying(None) | DataType::CharVarying(None),
-        array: false,
-        ..
-    } = expression
-    {
+    let (Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. })) = &*expression else {
+        return;
+    };
+    if matches!(data_type, DataType::Varchar(None) | DataType::CharacterVarying(None) | DataType::CharVarying(None)) {
         *expression = call("told_as_varchar", vec![taken(expression)], Vec::new(), None);
     }
 }

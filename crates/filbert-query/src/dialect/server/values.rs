@@ -129,6 +129,9 @@ fn cast(expr: Expr, data_type: DataType) -> Expr {
 
 /// A whole number that is written out as one of 32 bits, if it fits.
 fn as_integer(expression: &mut Expr) {
+    if let Expr::Nested(inner) = expression {
+        return as_integer(inner);
+    }
     let (digits, sign) = match &*expression {
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => (expr.as_ref(), -1),
         other => (other, 1),

@@ -14,7 +14,7 @@ use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast, lit};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
@@ -206,6 +206,15 @@ fn without_blanks(literal: &Expr) -> Option<Expr> {
     Some(Expr::Literal(trimmed, metadata.clone()))
 }
 
+/// The same where types have been coerced already; others stay as they are.
+fn coerced_without_blanks(item: &Expr) -> Expr {
+    let literal = match item {
+        Expr::Cast(cast) if is_text(cast.field.data_type()) => cast.expr.as_ref(),
+        other => other,
+    };
+    without_blanks(literal).unwrap_or_else(|| item.clone())
+}
+
 fn concatenated(left: Expr, right: Expr) -> Option<Expr> {
     Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: Operator::StringConcat, right: Box::new(right) }))
 }
@@ -289,6 +298,11 @@ fn mended_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 fn mended(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let mended = match &expression {
         Expr::InList(InList { expr, list, negated }) => in_list(expr, list, *negated, schema),
+        Expr::Between(between) if kind(&between.expr, schema) == Kind::Char => {
+            let (low, high) = (coerced_without_blanks(&between.low), coerced_without_blanks(&between.high));
+            let (low, high) = (Box::new(low), Box::new(high));
+            Some(Expr::Between(Between { low, high, ..between.clone() }))
+        }
         Expr::Cast(to) if is_text(to.field.data_type()) => match kind(&to.expr, schema) {
             Kind::Array | Kind::Bytes => call("cast_text", vec![to.expr.as_ref().clone()]),
             _ => None,
@@ -311,7 +325,7 @@ fn in_list(expr: &Expr, list: &[Expr], negated: bool, schema: &DFSchema) -> Opti
         Kind::Uuid => "cast_uuid",
         Kind::Bytes => "cast_bytea",
         Kind::Char => {
-            let list = list.iter().map(|item| without_blanks(item).unwrap_or_else(|| item.clone())).collect();
+            let list = list.iter().map(coerced_without_blanks).collect();
             return Some(Expr::InList(InList { expr: Box::new(expr.clone()), list, negated }));
         }
         _ => return None,

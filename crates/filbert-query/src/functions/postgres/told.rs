@@ -21,7 +21,7 @@ use datafusion::logical_expr::sort_properties::ExprProperties;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Unnest, Volatility, lit,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
@@ -38,7 +38,9 @@ const ITEMS: [&str; 2] = ["array_item", "array_item_of_two"];
 const ARRAYS: [&str; 5] = ["array_section", "array_append", "array_cat", "array_remove", "array_replace"];
 /// Aggregates whose results have the blanks of the values that they are given.
 const OF_VALUES: [&str; 6] = ["array_agg", "first_value", "last_value", "max", "min", "single_value"];
-/// Functions of texts of fixed length that see the blanks at their end.
+/// Functions of any type, which see the blanks at the end of a text of fixed length.
+const OF_ANY: [&str; 6] = ["concat", "concat_ws", "format", "pg_typeof", "to_json", "to_jsonb"];
+/// What blanks are put in order with.
 const OF_BLANKS: [&str; 4] = ["told_as", "told_as_varchar", "rpad", "rtrim"];
 
 /// The type of an expression, as far as Arrow has none for it; `None` if any type can be meant: of NULL, and of a text in quotes.
@@ -92,8 +94,9 @@ fn is_of_array(call: &ScalarFunction) -> bool {
 fn branches(expression: &Expr) -> Option<Vec<&Expr>> {
     match expression {
         Expr::Case(case) => {
+            // The other result tells the type first, as PostgreSQL has it.
             let results = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
-            Some(results.chain(case.else_expr.as_deref()).collect())
+            Some(case.else_expr.as_deref().into_iter().chain(results).collect())
         }
         Expr::ScalarFunction(call) if OF_ONE_TYPE.contains(&call.func.name()) || call.func.name() == ARRAY => {
             Some(call.args.iter().collect())
@@ -221,12 +224,13 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
     plan.apply_with_subqueries(|plan| {
         // Its rows come back as they are, so that their types cannot be told anew.
         is_recursive |= matches!(plan, LogicalPlan::RecursiveQuery(_));
-        is_concerned |= matches!(plan, LogicalPlan::Union(_));
+        is_concerned |= matches!(plan, LogicalPlan::Union(_) | LogicalPlan::Unnest(_));
         plan.apply_expressions(|expression| {
             is_concerned |= expression.exists(|inner| {
                 Ok(match inner {
                     Expr::AggregateFunction(call) => call.func.name() == "array_agg",
-                    Expr::ScalarFunction(call) if is_of_array(call) => true,
+                    Expr::ScalarFunction(call) if is_of_array(call) || OF_ANY.contains(&call.func.name()) => true,
+                    Expr::ScalarFunction(call) if call.args.iter().any(is_subquery) => true,
                     other => branches(other).is_some(),
                 })
             })?;
@@ -254,6 +258,9 @@ impl Pass {
             plan if self.is_changed => plan.recompute_schema()?,
             plan => plan,
         };
+        if let LogicalPlan::Unnest(unnest) = plan {
+            return self.items(unnest);
+        }
         let mut schema = merge_schema(&plan.inputs());
         if let LogicalPlan::TableScan(scan) = &plan {
             schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
@@ -281,10 +288,12 @@ impl Pass {
     }
 
     fn expression(&mut self, expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+        let is_cast = matches!(expression, Expr::Cast(_) | Expr::TryCast(_) | Expr::ScalarFunction(_));
         let expression = match self.has_blanks && sees_no_blanks(&expression) {
             true => expression.map_children(|operand| {
                 Ok(match has_blanks(&operand, schema) {
-                    true => Transformed::yes(rtrim(operand)),
+                    true if is_cast => Transformed::yes(rtrim(operand)),
+                    true => Transformed::yes(trimmed(operand)),
                     false => Transformed::no(operand),
                 })
             })?,
@@ -298,6 +307,23 @@ impl Pass {
                     has_changed |= self.fill(item, schema);
                 }
                 Transformed::new_transformed(Expr::AggregateFunction(function), has_changed)
+            }
+            // A subquery that runs on its own has no type when the call is computed.
+            Expr::ScalarFunction(mut call) if call.args.iter().any(is_subquery) => {
+                for argument in call.args.iter_mut().filter(|argument| is_subquery(argument)) {
+                    let mark = mark_of(argument, schema).unwrap_or_default();
+                    if mark != Mark::default() {
+                        *argument = told_as(std::mem::take(argument), mark);
+                    }
+                }
+                Transformed::yes(Expr::ScalarFunction(call))
+            }
+            Expr::ScalarFunction(mut call) if OF_ANY.contains(&call.func.name()) => {
+                let mut has_changed = false;
+                for argument in call.args.iter_mut().filter(|_| call.func.name() != "pg_typeof") {
+                    has_changed |= self.fill(argument, schema);
+                }
+                Transformed::new_transformed(Expr::ScalarFunction(call), has_changed)
             }
             Expr::BinaryExpr(compared) if self.is_changed => operator(compared, schema),
             Expr::ScalarFunction(call) if is_of_array(&call) => {
@@ -350,6 +376,33 @@ impl Pass {
         *item = told_as(filled(std::mem::take(item), length), Mark { length: Length::Own, ..mark });
         self.has_blanks = true;
         true
+    }
+
+    /// Rows of the items of arrays.
+    fn items(&mut self, unnest: Unnest) -> Result<Transformed<LogicalPlan>> {
+        let of = unnest.input.schema().fields();
+        let marks = unnest.schema.fields().iter().enumerate().map(|(at, item)| {
+            let array = unnest.dependency_indices.get(at).and_then(|at| of.get(*at));
+            let array = array.filter(|array| matches!(array.data_type(), DataType::List(_)));
+            let is_item = !matches!(item.data_type(), DataType::List(_));
+            array.filter(|_| is_item).map_or(Mark::default(), |array| Mark::of(array).of_item())
+        });
+        let marks: Vec<Mark> = marks.collect();
+        if marks.iter().all(|mark| *mark == Mark::default()) {
+            return Ok(Transformed::no(LogicalPlan::Unnest(unnest)));
+        }
+        self.is_changed = true;
+        self.has_blanks |= marks.iter().any(|mark| mark.length == Length::Own);
+        let items = unnest.schema.columns().into_iter().zip(marks).map(|(column, mark)| {
+            if mark == Mark::default() {
+                return Expr::Column(column);
+            }
+            let (relation, name) = (column.relation.clone(), column.name.clone());
+            told_as(Expr::Column(column), mark).alias_qualified(relation, name)
+        });
+        let items: Vec<Expr> = items.collect();
+        let input = Arc::new(LogicalPlan::Unnest(unnest));
+        Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(items, input)?)))
     }
 
     /// Rows of several queries: columns of the types that they have together.
@@ -411,12 +464,19 @@ fn marks_of(plan: &LogicalPlan) -> Vec<Option<Mark>> {
     }
 }
 
+fn is_subquery(expression: &Expr) -> bool {
+    matches!(expression, Expr::ScalarSubquery(_))
+}
+
 /// Whether blanks that do not count must not be seen by what is computed of its operands.
 fn sees_no_blanks(expression: &Expr) -> bool {
     match expression {
-        Expr::ScalarFunction(call) => !OF_BLANKS.contains(&call.func.name()) && branches(expression).is_none(),
+        Expr::ScalarFunction(call) => {
+            let name = call.func.name();
+            !OF_BLANKS.contains(&name) && !OF_ANY.contains(&name) && branches(expression).is_none()
+        }
         Expr::AggregateFunction(call) => !OF_VALUES.contains(&call.func.name()),
-        Expr::BinaryExpr(_) | Expr::Like(_) | Expr::SimilarTo(_) | Expr::InList(_) | Expr::Between(_) => true,
+        Expr::BinaryExpr(_) | Expr::InList(_) | Expr::Between(_) => true,
         Expr::Cast(_) | Expr::TryCast(_) => true,
         _ => false,
     }

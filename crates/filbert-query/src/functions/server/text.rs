@@ -43,5 +43,7 @@ fn type_name(call: &Call<'_>) -> Result<Value<'static>> {
     let found = call.types.first().cloned().unwrap_or(FieldType::Varchar);
     let told = call.pg_types.first().copied().flatten().map(i64::from);
     let oid = told.unwrap_or_else(|| crate::catalogs::types::of_field_type(&found).0);
-    Ok(of_text(crate::catalogs::types::format(oid, None)))
+    let name = crate::catalogs::types::format(oid, None);
+    // A type's name, other than that of a column, does not tell whether a length is missing.
+    Ok(of_text(name.replacen("bpchar", "character", 1)))
 }
