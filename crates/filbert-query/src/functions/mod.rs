@@ -47,7 +47,7 @@ pub(crate) use fields::{Fields, value_of_field};
 pub(crate) use json::{Kind, Node, push_json_text};
 pub(crate) use postgres::dates::{CommonTypes, moment_of_column, takes_zone, zone_of_changes};
 pub(crate) use postgres::told::tell;
-pub(crate) use postgres::{Document, Keys, Values, ValuesRule, escaped_pattern, lower, truth_of};
+pub(crate) use postgres::{Document, Keys, Quoted, Values, ValuesRule, escaped_pattern, lower, truth_of};
 pub(crate) use server::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY, array_parameters};
 
 /// Makes a session know the functions, and the rules by which operators and aggregates become ours.
@@ -73,7 +73,7 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
     }
     // Last, for they take the place of functions of the same names.
     if dialect == Dialect::Postgres {
-        for function in numbers::functions() {
+        for function in numbers::functions().into_iter().chain(postgres::functions_of_one_type()) {
             context.register_udf(function);
         }
         for aggregate in numbers::aggregates().into_iter().chain(postgres::aggregates()) {

@@ -219,6 +219,9 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     options.extensions.insert(Surroundings::lasting(server.clone(), dialect));
     // What members of objects are read as has to be known before types are coerced; a view may name them in any dialect.
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(functions::Fields)];
+    if dialect == Dialect::Postgres {
+        rules.push(Arc::new(functions::Quoted));
+    }
     if dialect != Dialect::Hazelcast {
         rules.push(Arc::new(functions::CommonTypes));
     }

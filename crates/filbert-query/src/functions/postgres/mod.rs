@@ -11,6 +11,7 @@
 //! | `arrays` | functions and operators of arrays |
 //! | `keys`, `extremes` | what is compared by a key: intervals, documents, arrays with nulls |
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
+//! | `quoted` | texts in quotes that are literals of another type |
 //! | `operators` | operators whose meaning depends on the types of their operands |
 //! | `told` | the types that Arrow has not, of `CASE`, `coalesce`, `UNION` and the like |
 
@@ -29,6 +30,7 @@ mod letters;
 mod matcher;
 mod operators;
 mod patterns;
+mod quoted;
 mod texts;
 pub(crate) mod told;
 
@@ -46,6 +48,8 @@ pub(crate) use keys::Keys;
 pub(crate) use letters::lower;
 pub(crate) use operators::{Values, ValuesRule};
 pub(crate) use patterns::escaped_pattern;
+pub(crate) use quoted::Quoted;
+pub(super) use quoted::functions as functions_of_one_type;
 
 /// All of them.
 pub(super) fn functions() -> Vec<ScalarUDF> {

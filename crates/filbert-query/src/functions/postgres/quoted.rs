@@ -1,0 +1,169 @@
+//! Texts in quotes beside values of other types, which PostgreSQL takes for literals of those types: `b IN ('t', 'f')`,
+//! `CASE b WHEN 't' ..`, `coalesce(b, 'f')`.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow_schema::{DataType, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::functions::core::{coalesce, greatest, least};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, cast,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::super::row::is_text;
+use super::operators::call;
+
+/// Gives texts in quotes the type of what they are with, where there is no operator that is planned.
+#[derive(Debug)]
+pub(crate) struct Quoted;
+
+impl AnalyzerRule for Quoted {
+    fn name(&self) -> &str {
+        "texts_in_quotes"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(typed_plan)?.data)
+    }
+}
+
+fn typed_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    }
+    let names = NamePreserver::new(&plan);
+    let transformed = plan.map_expressions(|expression| {
+        let is_one = |inner: &Expr| Ok(matches!(inner, Expr::Between(_) | Expr::InList(_) | Expr::Case(_)));
+        if !expression.exists(is_one)? {
+            return Ok(Transformed::no(expression));
+        }
+        let name = names.save(&expression);
+        let transformed = expression.transform_up(|expression| Ok(typed(expression, &schema)))?;
+        Ok(transformed.update_data(|expression| name.restore(expression)))
+    })?;
+    match transformed.transformed {
+        true => transformed.map_data(LogicalPlan::recompute_schema),
+        false => Ok(transformed),
+    }
+}
+
+fn typed(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let is_changed = match &mut expression {
+        Expr::Between(between) => unify(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema),
+        Expr::InList(list) => unify(std::iter::once(&mut *list.expr).chain(&mut list.list).collect(), schema),
+        Expr::Case(case) => {
+            let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+            let is_changed = unify(results.chain(case.else_expr.as_deref_mut()).collect(), schema);
+            match &mut case.expr {
+                Some(compared) => {
+                    let others = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+                    unify(std::iter::once(&mut **compared).chain(others).collect(), schema) || is_changed
+                }
+                None => is_changed,
+            }
+        }
+        _ => false,
+    };
+    if is_changed { Transformed::yes(expression) } else { Transformed::no(expression) }
+}
+
+fn is_quoted(operand: &Expr) -> bool {
+    matches!(operand, Expr::Literal(scalar, _) if is_text(&scalar.data_type()) && !scalar.is_null())
+}
+
+fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    if !operands.iter().any(|operand| is_quoted(operand)) {
+        return false;
+    }
+    let others = operands.iter().filter(|operand| !is_quoted(operand));
+    let types: Option<Vec<DataType>> = others.map(|operand| operand.get_type(schema).ok()).collect();
+    let known = types.into_iter().flatten().find(|found| !found.is_null());
+    // A text may be of a type that Arrow has not, and what is in an array is read elsewhere. Numbers are compared with texts as such.
+    let wanted = known.filter(|found| !is_text(found) && !found.is_nested() && !found.is_numeric());
+    let Some(wanted) = wanted else { return false };
+    for operand in operands.into_iter().filter(|operand| is_quoted(operand)) {
+        let literal = operand.clone();
+        *operand = match wanted.is_binary() {
+            true => call("cast_bytea", vec![literal.clone()]).unwrap_or(literal),
+            false => cast(literal, wanted.clone()),
+        };
+    }
+    true
+}
+
+/// Functions that give one of their arguments, which take texts for values of the others' type.
+pub(in super::super) fn functions() -> Vec<ScalarUDF> {
+    [coalesce(), greatest(), least()].map(|inner| ScalarUDF::new_from_impl(OneOf { inner })).to_vec()
+}
+
+#[derive(Debug)]
+struct OneOf {
+    inner: Arc<ScalarUDF>,
+}
+
+impl PartialEq for OneOf {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+}
+
+impl Eq for OneOf {}
+
+impl Hash for OneOf {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for OneOf {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let known: Vec<DataType> =
+            types.iter().filter(|found| !is_text(found) && !found.is_null() && !found.is_nested()).cloned().collect();
+        if known.is_empty() || !types.iter().any(is_text) {
+            return self.inner.coerce_types(types);
+        }
+        let common = self.inner.coerce_types(&known)?;
+        Ok(common.first().map_or_else(|| types.to_vec(), |common| vec![common.clone(); types.len()]))
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.inner.return_field_from_args(args)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        self.inner.simplify(args, info)
+    }
+
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        self.inner.conditional_arguments(args)
+    }
+
+    fn short_circuits(&self) -> bool {
+        self.inner.short_circuits()
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.inner.invoke_with_args(args)
+    }
+}
