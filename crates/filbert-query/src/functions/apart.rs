@@ -8,12 +8,11 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawWindowExpr};
-use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
 };
 
-use super::row::wrong_arguments;
+use super::row::{text_of, wrong_arguments};
 use crate::error::{carried, parsing_error};
 
 /// The function that gives its second argument, a cast, and is called by the first, what it says.
@@ -37,6 +36,14 @@ impl ScalarUDFImpl for AsCast {
         &self.signature
     }
 
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        // What it says alone: rules may make another call of the cast, also where they do not keep names.
+        match args.first() {
+            Some(Expr::Literal(label, _)) => Ok(text_of(label).unwrap_or_default().to_owned()),
+            _ => Err(wrong_arguments(AS_CAST, &[])),
+        }
+    }
+
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Err(DataFusionError::Internal(format!("{AS_CAST} returns a field")))
     }
@@ -47,13 +54,6 @@ impl ScalarUDFImpl for AsCast {
         Ok(Arc::new(Field::new(AS_CAST, cast.data_type().clone(), cast.is_nullable())))
     }
 
-    fn simplify(&self, mut args: Vec<Expr>, _: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        Ok(match (args.len(), args.pop()) {
-            (2, Some(cast)) => ExprSimplifyResult::Simplified(cast),
-            (_, last) => ExprSimplifyResult::Original(args.into_iter().chain(last).collect()),
-        })
-    }
-
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         args.args.pop().ok_or_else(|| wrong_arguments(AS_CAST, &[]))
     }
@@ -61,7 +61,7 @@ impl ScalarUDFImpl for AsCast {
 
 /// Gives arguments of aggregates and windows that are casts names of their own.
 #[derive(Debug)]
-pub(super) struct Arguments;
+pub(crate) struct Arguments;
 
 impl ExprPlanner for Arguments {
     fn plan_aggregate(&self, mut expr: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {

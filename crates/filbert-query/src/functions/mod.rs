@@ -41,7 +41,7 @@ use datafusion::execution::FunctionRegistry;
 use datafusion::prelude::SessionContext;
 use filbert_grid::query::Dialect;
 
-pub(crate) use apart::AS_CAST;
+pub(crate) use apart::{AS_CAST, Arguments};
 pub(crate) use distinct::distinct;
 pub(crate) use fields::{Fields, value_of_field};
 pub(crate) use json::{Kind, Node, push_json_text};
@@ -91,7 +91,6 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
     if dialect != Dialect::Hazelcast {
         let _ = state.register_expr_planner(Arc::new(postgres::dates::Planner { dialect }));
     }
-    let _ = state.register_expr_planner(Arc::new(apart::Arguments));
     state.add_analyzer_rule(Arc::new(checked::Checked { dialect }));
     if dialect != Dialect::Hazelcast {
         state.add_analyzer_rule(Arc::new(ValuesRule));

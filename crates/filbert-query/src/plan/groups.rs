@@ -1,7 +1,7 @@
 //! Groups by casts: `GROUP BY t, t::date` and `GROUP BY t::date, t::time`.
 //!
 //! DataFusion calls a cast by what is cast, and takes no two groups of the same name. Such casts become arguments of a function that
-//! gives them as they are, and is called by what they say; it is gone when the plan is optimized.
+//! gives them as they are, and is called by what they say. So do those in grouping sets, whose names DataFusion's rules do not keep.
 
 use std::ops::ControlFlow;
 
@@ -62,24 +62,26 @@ fn of_select(select: &mut Select, order_by: Option<&mut OrderBy>) {
 /// The casts in groups that have the name of another group.
 fn same_named(select: &Select) -> Vec<Expr> {
     let GroupByExpr::Expressions(written, _) = &select.group_by else { return Vec::new() };
+    let has_sets = |item: &Expr| matches!(item, Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_));
+    let has_sets = written.iter().any(has_sets);
     let groups: Vec<&Expr> = written.iter().flat_map(parts).map(|group| meant(group, &select.projection)).collect();
     // Most groups are columns alone.
     let mut plain: Vec<Expr> = Vec::with_capacity(groups.len());
-    if groups.len() < 2 || !groups.iter().any(|group| !matches!(group, Expr::Identifier(_))) {
+    if (groups.len() < 2 && !has_sets) || !groups.iter().any(|group| !matches!(group, Expr::Identifier(_))) {
         return Vec::new();
     }
     for group in &groups {
         let mut group = (*group).clone();
         let mut outermost = Outermost { depth: 0, on_cast: uncast };
         let _ = group.visit(&mut outermost);
-        plain.push(unnested(&group).clone());
+        plain.push(unqualified(&group));
     }
     let mut casts = Vec::new();
     for (at, group) in groups.iter().enumerate() {
         let same = plain.iter().zip(&groups).enumerate().any(|(other, (name, written))| {
             other != at && plain.get(at) == Some(name) && unnested(written) != unnested(group)
         });
-        if same {
+        if same || has_sets {
             let mut group = (*group).clone();
             let mut outermost = Outermost { depth: 0, on_cast: |cast: &mut Expr| casts.push(cast.clone()) };
             let _ = group.visit(&mut outermost);
@@ -125,6 +127,14 @@ fn unnested(expr: &Expr) -> &Expr {
     }
 }
 
+/// A column alone without its table's name.
+fn unqualified(expr: &Expr) -> Expr {
+    match unnested(expr) {
+        Expr::CompoundIdentifier(names) => names.last().cloned().map_or_else(|| expr.clone(), Expr::Identifier),
+        other => other.clone(),
+    }
+}
+
 /// What is cast in the end.
 fn uncast(expr: &mut Expr) {
     let mut inner = &*expr;
@@ -138,7 +148,7 @@ fn uncast(expr: &mut Expr) {
 fn is_same(one: &Expr, other: &Expr) -> bool {
     match (one, other) {
         (Expr::Cast { expr: one, data_type, .. }, Expr::Cast { expr: other, data_type: other_type, .. }) => {
-            data_type == other_type && unnested(one) == unnested(other)
+            data_type == other_type && unqualified(one) == unqualified(other)
         }
         _ => false,
     }
@@ -193,8 +203,10 @@ impl VisitorMut for Marks {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if matches!(expr, Expr::Cast { .. }) {
-            let found = self.casts.iter().find(|cast| self.queries == 0 && is_same(cast, expr));
-            self.names.push(found.map(ToString::to_string));
+            // Of columns of the same name, each is itself first.
+            let found = self.casts.iter().find(|cast| *cast == expr);
+            let found = found.or_else(|| self.casts.iter().find(|cast| is_same(cast, expr)));
+            self.names.push(found.filter(|_| self.queries == 0).map(ToString::to_string));
         }
         ControlFlow::Continue(())
     }

@@ -6,6 +6,7 @@ pub(crate) mod context;
 pub(crate) mod fairness;
 pub(crate) mod groups;
 pub(crate) mod having;
+pub(crate) mod listed;
 pub(crate) mod memory;
 pub(crate) mod order;
 pub(crate) mod parameters;

@@ -20,7 +20,7 @@ use crate::error::{data_error, of_datafusion, parsing_error};
 use crate::functions::array_parameters;
 use crate::plan::columns::{name_columns, result_name};
 use crate::plan::context::plan_statement;
-use crate::plan::{groups, scope, windows};
+use crate::plan::{groups, listed, scope, windows};
 use crate::plan::{having, order};
 use crate::subqueries;
 use crate::tables::Tables;
@@ -46,6 +46,9 @@ pub(crate) async fn plan_query(
     let dialect = asker.dialect();
     if let (SetExpr::Values(values), true) = (query.body.as_mut(), dialect != Dialect::Hazelcast) {
         narrow_values(values, dialect);
+    }
+    if dialect == Dialect::Postgres {
+        listed::type_quoted(&mut query);
     }
     scope::resolve(tables, dialect, &mut query)?;
     name_columns(&mut query, &|name| tables.visible_columns(name));

@@ -240,6 +240,8 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
         // Before DataFusion's, which have operators of arrays of their own.
         builder.expr_planners().get_or_insert_default().insert(0, Arc::new(functions::Values));
     }
+    // Before DataFusion's, which take `count(*)` for themselves.
+    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(functions::Arguments));
     let state = builder.build();
     let context = SessionContext::new_with_state(state);
     let tables = Arc::new(TableCatalog::new(server, dialect));
