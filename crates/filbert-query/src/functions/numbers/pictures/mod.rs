@@ -11,38 +11,23 @@ mod read;
 mod write;
 
 use arrow_schema::DataType;
-use bigdecimal::BigDecimal;
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use filbert_data::FieldType;
 
-use super::super::row::{Function, Texts, is_text, text_of, wrong_arguments};
+use super::super::row::{Function, Texts, is_text, wrong_arguments};
 use super::decimals::array_of;
-use super::digits::scale;
 
 pub(in super::super) use write::to_char;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![Function::udf("to_number", coerce_texts, returns, to_number)]
+    // How many digits a number has shows in its text alone.
+    vec![Function::udf("to_number", coerce_texts, |_| Ok(FieldType::Decimal(None)), to_number)]
 }
 
 fn coerce_texts(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     let are_texts = types.iter().all(|found| is_text(found) || found.is_null());
     if types.len() == 2 && are_texts { Ok(vec![DataType::Utf8View; 2]) } else { Err(wrong_arguments(name, types)) }
-}
-
-/// With the digits behind the point that a text has, if it is known before.
-fn returns(args: &ReturnFieldArgs<'_>) -> Result<FieldType> {
-    let known = match args.scalar_arguments {
-        [Some(text), Some(picture)] => match (text_of(text), text_of(picture)) {
-            // What cannot be read fails when it is computed.
-            (Some(text), Some(picture)) => read::to_number(text, picture).ok().flatten(),
-            _ => None,
-        },
-        _ => None,
-    };
-    let digits = known.and_then(|number: BigDecimal| i8::try_from(scale(&number)).ok());
-    Ok(FieldType::Decimal(digits.filter(|digits| (0..=19).contains(digits)).map(|digits| (38, digits))))
 }
 
 fn to_number(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -72,7 +72,7 @@ impl Source {
             return Err(refused(format!("the pattern {name} of to_char is not served"), "0A000"));
         };
         // A sign takes a digit's place in some.
-        let is_narrow = name.starts_with("FF") || matches!(name.as_str(), "MS" | "US" | "DDD" | "WW");
+        let is_narrow = name.starts_with("FF") || matches!(name.as_str(), "MS" | "US" | "DD" | "DDD" | "WW");
         let digits = match pattern.is_bare {
             true => number.to_string(),
             false if is_narrow || number >= 0 => format!("{number:0width$}"),
