@@ -32,7 +32,7 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 pub(crate) use casts::assigned;
 pub(super) use numerics::with_scale;
 pub(super) use pictures::to_char;
-pub(crate) use widths::Widths;
+pub(crate) use widths::{Widths, floating};
 
 /// The functions, some of which take the place of others of the same name.
 pub(super) fn functions() -> Vec<ScalarUDF> {

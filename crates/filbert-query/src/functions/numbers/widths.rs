@@ -1,5 +1,6 @@
-//! Decimals for which DataFusion has no common type: together they would have more digits than a decimal can have. They get as many
-//! behind the point as the one with the most; what does not fit then is an overflow.
+//! Numbers whose common type is another in DataFusion, or none: decimals that together would have more digits than a decimal can
+//! have get as many behind the point as the one with the most, and what does not fit then is an overflow; beside floating-point
+//! numbers all are such.
 
 use std::sync::Arc;
 
@@ -8,9 +9,10 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::logical_plan::Union;
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, cast};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, cast};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
@@ -31,6 +33,15 @@ fn common<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataT
     }
     let behind_max = i8::try_from(behind).ok()?;
     (has_wide && before + behind > DIGITS_MAX).then_some(DataType::Decimal256(76, behind_max))
+}
+
+/// The type of floating-point numbers that decimals beside them become.
+pub(crate) fn floating<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
+    let has = |wanted: fn(&DataType) -> bool| types.clone().any(wanted);
+    if !has(DataType::is_decimal) || !has(DataType::is_floating) {
+        return None;
+    }
+    Some(if has(|found| *found == DataType::Float64) { DataType::Float64 } else { DataType::Float32 })
 }
 
 fn as_common(expr: &Expr, found: &DataType, to: &DataType) -> Expr {
@@ -68,7 +79,17 @@ impl AnalyzerRule for Widths {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(widened)?.data)
+        let mut is_changed = false;
+        let transformed = plan.transform_up_with_subqueries(|plan| {
+            let done = match plan {
+                LogicalPlan::Union(union) => united(union)?,
+                other => widened(other)?,
+            };
+            is_changed |= done.transformed;
+            // What is above has the new types as well.
+            if is_changed { done.map_data(LogicalPlan::recompute_schema) } else { Ok(done) }
+        })?;
+        Ok(transformed.data)
     }
 }
 
@@ -86,10 +107,31 @@ fn widened(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let transformed = expression.transform_up(|expression| Ok(one(expression, schema)))?;
         Ok(transformed.update_data(|expression| name.restore(expression)))
     })?;
-    match transformed.transformed {
-        true => transformed.map_data(LogicalPlan::recompute_schema),
-        false => Ok(transformed),
+    Ok(transformed)
+}
+
+/// Rows of several queries, of which some have decimals where others have floating-point numbers.
+fn united(union: Union) -> Result<Transformed<LogicalPlan>> {
+    let types =
+        |at: usize| union.inputs.iter().filter_map(move |input| Some(input.schema().fields().get(at)?.data_type()));
+    let wanted: Vec<Option<DataType>> = (0..union.schema.fields().len()).map(|at| floating(types(at))).collect();
+    if wanted.iter().all(Option::is_none) {
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
     }
+    let mut inputs = Vec::with_capacity(union.inputs.len());
+    for input in &union.inputs {
+        let columns = input.schema().columns().into_iter().zip(&wanted);
+        let items = columns.map(|(column, wanted)| {
+            let name = column.name.clone();
+            match wanted {
+                Some(wanted) => cast(Expr::Column(column), wanted.clone()).alias(name),
+                None => Expr::Column(column),
+            }
+        });
+        let items: Vec<Expr> = items.collect();
+        inputs.push(Arc::new(LogicalPlanBuilder::from(Arc::clone(input)).project(items)?.build()?));
+    }
+    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
 }
 
 fn one(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
@@ -115,8 +157,9 @@ fn one(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
 fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let types: Option<Vec<DataType>> = operands.iter().map(|operand| operand.get_type(schema).ok()).collect();
     let Some(types) = types else { return false };
-    let is_number = |found: &DataType| found.is_decimal() || found.is_integer() || found.is_null();
-    let Some(to) = common(types.iter()).filter(|_| types.iter().all(is_number)) else { return false };
+    let is_number = |found: &DataType| found.is_numeric() || found.is_null();
+    let to = floating(types.iter()).or_else(|| common(types.iter()));
+    let Some(to) = to.filter(|_| types.iter().all(is_number)) else { return false };
     for (operand, found) in operands.into_iter().zip(&types) {
         *operand = as_common(operand, found, &to);
     }

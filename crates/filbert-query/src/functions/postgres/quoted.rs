@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::super::numbers::floating;
 use super::super::row::is_text;
 use super::operators::call;
 
@@ -31,7 +32,14 @@ impl AnalyzerRule for Quoted {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(typed_plan)?.data)
+        let mut is_changed = false;
+        let transformed = plan.transform_up_with_subqueries(|plan| {
+            let done = typed_plan(plan)?;
+            is_changed |= done.transformed;
+            // What is above has the new types as well.
+            if is_changed { done.map_data(LogicalPlan::recompute_schema) } else { Ok(done) }
+        })?;
+        Ok(transformed.data)
     }
 }
 
@@ -50,10 +58,7 @@ fn typed_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let transformed = expression.transform_up(|expression| Ok(typed(expression, &schema)))?;
         Ok(transformed.update_data(|expression| name.restore(expression)))
     })?;
-    match transformed.transformed {
-        true => transformed.map_data(LogicalPlan::recompute_schema),
-        false => Ok(transformed),
-    }
+    Ok(transformed)
 }
 
 fn typed(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
@@ -136,6 +141,9 @@ impl ScalarUDFImpl for OneOf {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let known: Vec<DataType> =
             types.iter().filter(|found| !is_text(found) && !found.is_null() && !found.is_nested()).cloned().collect();
+        if let Some(common) = floating(known.iter()) {
+            return Ok(vec![common; types.len()]);
+        }
         if known.is_empty() || !types.iter().any(is_text) {
             return self.inner.coerce_types(types);
         }
