@@ -422,8 +422,9 @@ impl Pass {
             input.schema().fields().iter().zip(&wanted).all(|(field, wanted)| Mark::of(field) == *wanted)
         };
         self.has_blanks |= wanted.iter().any(|wanted| wanted.length == Length::Own);
-        if union.inputs.iter().all(|input| is_one(input)) {
-            return LogicalPlan::Union(union).recompute_schema();
+        // Its own columns do not follow those of its queries by themselves.
+        if !self.is_changed && union.inputs.iter().all(|input| is_one(input)) {
+            return Ok(LogicalPlan::Union(union));
         }
         self.is_changed = true;
         let mut inputs = Vec::with_capacity(union.inputs.len());
