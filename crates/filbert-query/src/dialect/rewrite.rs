@@ -6,9 +6,9 @@ use bigdecimal::BigDecimal;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, LimitClause, Offset, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
-    TableAlias, TableFactor, TypedString, UnaryOperator, Value, ValueWithSpan, Values, Visit, VisitMut, Visitor,
-    VisitorMut,
+    FunctionArgumentClause, FunctionArguments, Ident, LimitClause, Offset, OrderBy, OrderByKind, Query, Select,
+    SelectItem, SetExpr, TableAlias, TableFactor, TypedString, UnaryOperator, Value, ValueWithSpan, Values, Visit,
+    VisitMut, Visitor, VisitorMut,
 };
 use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlError};
@@ -307,6 +307,12 @@ fn narrow_arguments(function: &mut Function) {
         _ => 0,
     };
     if count > 0 {
+        // What DISTINCT and ORDER BY are about stays the same.
+        for clause in &mut list.clauses {
+            if let FunctionArgumentClause::OrderBy(order) = clause {
+                order.iter_mut().for_each(|item| narrow(&mut item.expr, Dialect::Postgres));
+            }
+        }
         for argument in list.args.iter_mut().take(count) {
             if let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument {
                 narrow(argument, Dialect::Postgres);

@@ -309,7 +309,7 @@ impl Pass {
                 Transformed::new_transformed(Expr::AggregateFunction(function), has_changed)
             }
             // A subquery that runs on its own has no type when the call is computed.
-            Expr::ScalarFunction(mut call) if call.args.iter().any(is_subquery) => {
+            Expr::ScalarFunction(mut call) if call.args.iter().any(is_subquery) && !loses_type(&call) => {
                 for argument in call.args.iter_mut().filter(|argument| is_subquery(argument)) {
                     let mark = mark_of(argument, schema).unwrap_or_default();
                     if mark != Mark::default() {
@@ -463,6 +463,11 @@ fn marks_of(plan: &LogicalPlan) -> Vec<Option<Mark>> {
         }
         _ => plan.schema().fields().iter().map(|field| Some(Mark::of(field))).collect(),
     }
+}
+
+/// Whether a call is told to be of a type for its arguments.
+fn loses_type(call: &ScalarFunction) -> bool {
+    OF_ONE_TYPE.contains(&call.func.name()) || call.func.name() == ARRAY || is_of_array(call)
 }
 
 fn is_subquery(expression: &Expr) -> bool {
