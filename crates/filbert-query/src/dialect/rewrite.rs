@@ -6,9 +6,9 @@ use bigdecimal::BigDecimal;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, LimitClause, Offset, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
-    TableAlias, TableFactor, TypedString, UnaryOperator, Value, ValueWithSpan, Values, Visit, VisitMut, Visitor,
-    VisitorMut,
+    FunctionArgumentClause, FunctionArguments, Ident, LimitClause, Offset, OrderBy, OrderByKind, Query, Select,
+    SelectItem, SetExpr, TableAlias, TableFactor, TypedString, UnaryOperator, Value, ValueWithSpan, Values, Visit,
+    VisitMut, Visitor, VisitorMut,
 };
 use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlError};
@@ -278,15 +278,42 @@ fn exact_number(digits: &str) -> Option<Expr> {
 }
 
 /// Functions whose results are of their arguments' types.
-const OF_ARGUMENTS: [&str; 9] =
-    ["abs", "mod", "gcd", "lcm", "coalesce", "greatest", "least", "pg_typeof", "generate_series"];
+const OF_ARGUMENTS: [&str; 14] = [
+    "abs",
+    "array_agg",
+    "coalesce",
+    "gcd",
+    "generate_series",
+    "greatest",
+    "lcm",
+    "least",
+    "max",
+    "min",
+    "mod",
+    "nullif",
+    "pg_typeof",
+    "sum",
+];
+/// Functions whose results are of their first argument's type.
+const OF_FIRST: [&str; 5] = ["first_value", "lag", "last_value", "lead", "nth_value"];
 
 /// Whole numbers among the arguments of such functions, in PostgreSQL's dialect, as ones of 32 bits.
 fn narrow_arguments(function: &mut Function) {
     let name = function.name.to_string().to_ascii_lowercase();
     let FunctionArguments::List(list) = &mut function.args else { return };
-    if OF_ARGUMENTS.contains(&name.as_str()) {
-        for argument in &mut list.args {
+    let count = match name.as_str() {
+        name if OF_ARGUMENTS.contains(&name) => list.args.len(),
+        name if OF_FIRST.contains(&name) => 1,
+        _ => 0,
+    };
+    if count > 0 {
+        // What DISTINCT and ORDER BY are about stays the same.
+        for clause in &mut list.clauses {
+            if let FunctionArgumentClause::OrderBy(order) = clause {
+                order.iter_mut().for_each(|item| narrow(&mut item.expr, Dialect::Postgres));
+            }
+        }
+        for argument in list.args.iter_mut().take(count) {
             if let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument {
                 narrow(argument, Dialect::Postgres);
             }

@@ -1,212 +1,31 @@
-//! Types of PostgreSQL that Arrow has not, of expressions that stand for one of several values.
-//!
-//! Such a type is an entry of a field's metadata, which DataFusion keeps for columns and drops for `CASE`, `coalesce` and the like. Here
-//! they get it by PostgreSQL's rules: a function around them, which does nothing, has a field with the metadata. One pass over a plan
-//! does it, and only where the type is one of those; plain columns stay as they are.
-//!
-//! A text of fixed length is kept without the blanks at its end and gets them where it leaves the engine. Where such texts of different
-//! lengths come together, each gets its own there already.
+//! The pass over a plan that tells the types of its expressions.
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, FieldRef};
+use arrow_schema::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, DataFusionError, Result};
-use datafusion::functions::{string, unicode};
+use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{Projection, Union};
 use datafusion::logical_expr::planner::RawBinaryExpr;
-use datafusion::logical_expr::sort_properties::ExprProperties;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Unnest, Volatility, lit,
-};
+use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, LogicalPlan, Operator, Unnest};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::operators::{binary, call};
-use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
+use super::super::operators::binary;
+use super::{
+    ARRAY, OF_ONE_TYPE, as_one_of, both, branches, common, filled, has_blanks, is_of_array, is_text, mark_of, rtrim,
+    told_as, trimmed,
+};
+use crate::types::{BPCHAR, Length, Mark};
 
-/// Functions whose arguments are of one type, which is that of the result.
-const OF_ONE_TYPE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "ifnull"];
-/// A function that makes an array of its arguments.
-const ARRAY: &str = "make_array";
-/// Functions that give an item of their first argument.
-const ITEMS: [&str; 2] = ["array_item", "array_item_of_two"];
-/// Functions that give an array like their first argument.
-const ARRAYS: [&str; 5] = ["array_section", "array_append", "array_cat", "array_remove", "array_replace"];
 /// Aggregates whose results have the blanks of the values that they are given.
 const OF_VALUES: [&str; 6] = ["array_agg", "first_value", "last_value", "max", "min", "single_value"];
 /// Functions of any type, which see the blanks at the end of a text of fixed length.
 const OF_ANY: [&str; 6] = ["concat", "concat_ws", "format", "pg_typeof", "to_json", "to_jsonb"];
 /// What blanks are put in order with.
 const OF_BLANKS: [&str; 4] = ["told_as", "told_as_varchar", "rpad", "rtrim"];
-
-/// The type of an expression, as far as Arrow has none for it; `None` if any type can be meant: of NULL, and of a text in quotes.
-pub(crate) fn mark_of(expression: &Expr, schema: &DFSchema) -> Option<Mark> {
-    match expression {
-        Expr::Alias(alias) => mark_of(&alias.expr, schema),
-        Expr::Literal(scalar, None) if scalar.is_null() || scalar.try_as_str().is_some() => None,
-        Expr::Placeholder(placeholder) => {
-            let mark = Mark::of(placeholder.field.as_ref()?);
-            // A value that is given has what blanks it has.
-            let length = if mark.oid == Some(BPCHAR) { Length::Own } else { Length::Unknown };
-            Some(Mark { length, ..mark })
-        }
-        Expr::Cast(cast) => Some(Mark::of(&cast.field)),
-        Expr::TryCast(cast) => Some(Mark::of(&cast.field)),
-        Expr::ScalarFunction(call) if is_of_array(call) => {
-            let array = call.args.first().and_then(|array| mark_of(array, schema)).unwrap_or_default();
-            Some(if ITEMS.contains(&call.func.name()) { array.of_item() } else { array })
-        }
-        _ => match branches(expression) {
-            Some(branches) => {
-                let common = common(&branches, schema);
-                match expression {
-                    Expr::ScalarFunction(call) if call.func.name() == ARRAY => common.map(Mark::of_array),
-                    Expr::Case(_) if is_nullif(expression) && common.is_some_and(|mark| mark.oid == Some(VARCHAR)) => {
-                        Some(Mark::default())
-                    }
-                    _ => common,
-                }
-            }
-            None => Some(expression.to_field(schema).map_or_else(|_| Mark::default(), |(_, field)| Mark::of(&field))),
-        },
-    }
-}
-
-/// Whether the field that DataFusion gives an expression tells another type than the expression is of.
-pub(super) fn loses(expression: &Expr) -> bool {
-    match expression {
-        Expr::Alias(alias) => loses(&alias.expr),
-        Expr::Cast(_) | Expr::TryCast(_) => true,
-        Expr::ScalarFunction(call) if is_of_array(call) => true,
-        other => branches(other).is_some(),
-    }
-}
-
-fn is_of_array(call: &ScalarFunction) -> bool {
-    ITEMS.contains(&call.func.name()) || ARRAYS.contains(&call.func.name())
-}
-
-/// The expressions of which one is the value of this one; `None` for what is of a type of its own.
-fn branches(expression: &Expr) -> Option<Vec<&Expr>> {
-    match expression {
-        Expr::Case(case) => {
-            // The other result tells the type first, as PostgreSQL has it.
-            let results = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
-            Some(case.else_expr.as_deref().into_iter().chain(results).collect())
-        }
-        Expr::ScalarFunction(call) if OF_ONE_TYPE.contains(&call.func.name()) || call.func.name() == ARRAY => {
-            Some(call.args.iter().collect())
-        }
-        _ => None,
-    }
-}
-
-fn branches_mut(expression: &mut Expr) -> Vec<&mut Expr> {
-    match expression {
-        Expr::Case(case) => {
-            let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
-            results.chain(case.else_expr.as_deref_mut()).collect()
-        }
-        Expr::ScalarFunction(call) => call.args.iter_mut().collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// Whether it is what `nullif(a, b)` is written as. Its operator takes a `varchar` as a `text`.
-fn is_nullif(expression: &Expr) -> bool {
-    let Expr::Case(case) = expression else { return false };
-    let ([(when, then)], Some(otherwise)) = (case.when_then_expr.as_slice(), &case.else_expr) else { return false };
-    matches!(then.as_ref(), Expr::Literal(scalar, _) if scalar.is_null())
-        && matches!(when.as_ref(), Expr::BinaryExpr(compared) if compared.op == Operator::Eq && compared.left == *otherwise)
-}
-
-/// The type that PostgreSQL finds for expressions of which one is taken: texts are of the first one's type.
-fn common(branches: &[&Expr], schema: &DFSchema) -> Option<Mark> {
-    let marks = branches.iter().filter_map(|branch| mark_of(branch, schema));
-    let mark = marks.reduce(both)?;
-    let Length::Of(length) = mark.length else { return Some(mark) };
-    let is_other = |branch: &&Expr| match branch {
-        Expr::Literal(scalar, None) => scalar.try_as_str().flatten().is_some_and(|text| !is_of_length(text, length)),
-        _ => false,
-    };
-    Some(if branches.iter().any(is_other) { Mark { length: Length::Own, ..mark } } else { mark })
-}
-
-fn is_of_length(text: &str, length: u32) -> bool {
-    u32::try_from(text.chars().count()) == Ok(length)
-}
-
-fn both(first: Mark, second: Mark) -> Mark {
-    let own = |mark: Mark| Mark { length: Length::Own, ..mark };
-    match (first, second) {
-        _ if first == second => first,
-        _ if !first.is_of_text() || !second.is_of_text() => Mark::default(),
-        _ if first.oid == Some(BPCHAR) => own(first),
-        _ if first.oid == Some(VARCHAR) && second.oid != Some(19) => first,
-        _ => Mark::default(),
-    }
-}
-
-/// Whether it is a text in quotes.
-fn is_text(expression: &Expr) -> bool {
-    matches!(expression, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some())
-}
-
-/// A text of a type, any if it is `None`, as one of the type that is wanted; whether that is another expression.
-fn as_one_of(text: Expr, mark: Option<Mark>, wanted: Mark) -> (Expr, bool) {
-    let function = match mark {
-        None if wanted.is_uuid() => Some("cast_uuid"),
-        None if wanted.oid == Some(JSONB) => Some("cast_jsonb"),
-        None if wanted.is_json() => Some("cast_json_document"),
-        _ => None,
-    };
-    if let Some(converted) = function.and_then(|function| call(function, vec![text.clone()])) {
-        return (converted, true);
-    }
-    match (mark, wanted.length) {
-        (None, Length::Of(_)) => (rtrim(text), true),
-        (Some(Mark { length: Length::Of(length), .. }), Length::Own) => (filled(text, length), true),
-        (Some(Mark { length: Length::Own, .. }), Length::Unknown) => (rtrim(text), true),
-        _ => (text, false),
-    }
-}
-
-/// A text with the blanks that it is kept without.
-fn filled(text: Expr, length: u32) -> Expr {
-    unicode::rpad().call(vec![text, lit(i64::from(length))])
-}
-
-fn rtrim(text: Expr) -> Expr {
-    string::rtrim().call(vec![text])
-}
-
-/// A text without blanks that do not count, as what it is.
-fn trimmed(text: Expr) -> Expr {
-    told_as(rtrim(text), Mark::of_oid(BPCHAR, Length::Unknown))
-}
-
-/// Rows without blanks that do not count.
-fn without_blanks(plan: Arc<LogicalPlan>) -> Result<LogicalPlan> {
-    let columns = plan.schema().columns().into_iter().zip(plan.schema().fields());
-    let items = columns.map(|(column, field)| match Mark::of(field).length {
-        Length::Own => {
-            let (relation, name) = (column.relation.clone(), column.name.clone());
-            trimmed(Expr::Column(column)).alias_qualified(relation, name)
-        }
-        _ => Expr::Column(column),
-    });
-    let items: Vec<Expr> = items.collect();
-    Ok(LogicalPlan::Projection(Projection::try_new(items, plan)?))
-}
-
-/// Whether its values have blanks at their end that do not count.
-fn has_blanks(expression: &Expr, schema: &DFSchema) -> bool {
-    mark_of(expression, schema).is_some_and(|mark| mark.length == Length::Own)
-}
 
 /// Tells the types of a plan's expressions.
 pub(crate) fn tell(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -309,7 +128,7 @@ impl Pass {
                 Transformed::new_transformed(Expr::AggregateFunction(function), has_changed)
             }
             // A subquery that runs on its own has no type when the call is computed.
-            Expr::ScalarFunction(mut call) if call.args.iter().any(is_subquery) => {
+            Expr::ScalarFunction(mut call) if call.args.iter().any(is_subquery) && !loses_type(&call) => {
                 for argument in call.args.iter_mut().filter(|argument| is_subquery(argument)) {
                     let mark = mark_of(argument, schema).unwrap_or_default();
                     if mark != Mark::default() {
@@ -422,8 +241,9 @@ impl Pass {
             input.schema().fields().iter().zip(&wanted).all(|(field, wanted)| Mark::of(field) == *wanted)
         };
         self.has_blanks |= wanted.iter().any(|wanted| wanted.length == Length::Own);
-        if union.inputs.iter().all(|input| is_one(input)) {
-            return LogicalPlan::Union(union).recompute_schema();
+        // Its own columns do not follow those of its queries by themselves.
+        if !self.is_changed && union.inputs.iter().all(|input| is_one(input)) {
+            return Ok(LogicalPlan::Union(union));
         }
         self.is_changed = true;
         let mut inputs = Vec::with_capacity(union.inputs.len());
@@ -464,6 +284,11 @@ fn marks_of(plan: &LogicalPlan) -> Vec<Option<Mark>> {
     }
 }
 
+/// Whether a call is told to be of a type for its arguments.
+fn loses_type(call: &ScalarFunction) -> bool {
+    OF_ONE_TYPE.contains(&call.func.name()) || call.func.name() == ARRAY || is_of_array(call)
+}
+
 fn is_subquery(expression: &Expr) -> bool {
     matches!(expression, Expr::ScalarSubquery(_))
 }
@@ -501,58 +326,27 @@ fn operator(compared: BinaryExpr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// An expression that is told to be of a type.
-pub(crate) fn told_as(expression: Expr, mark: Mark) -> Expr {
-    let func = Arc::new(ScalarUDF::new_from_impl(ToldAs::new("told_as", mark)));
-    Expr::ScalarFunction(ScalarFunction { func, args: vec![expression] })
+/// Rows without blanks that do not count.
+fn without_blanks(plan: Arc<LogicalPlan>) -> Result<LogicalPlan> {
+    let columns = plan.schema().columns().into_iter().zip(plan.schema().fields());
+    let items = columns.map(|(column, field)| match Mark::of(field).length {
+        Length::Own => {
+            let (relation, name) = (column.relation.clone(), column.name.clone());
+            trimmed(Expr::Column(column)).alias_qualified(relation, name)
+        }
+        _ => Expr::Column(column),
+    });
+    let items: Vec<Expr> = items.collect();
+    Ok(LogicalPlan::Projection(Projection::try_new(items, plan)?))
 }
 
-/// What statements are rewritten to.
-pub(super) fn functions() -> [ScalarUDF; 1] {
-    [ScalarUDF::new_from_impl(ToldAs::new("told_as_varchar", Mark::of_oid(VARCHAR, Length::Unknown)))]
-}
-
-/// Its argument, as one of a type.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct ToldAs {
-    name: &'static str,
-    mark: Mark,
-    signature: Signature,
-}
-
-impl ToldAs {
-    fn new(name: &'static str, mark: Mark) -> ToldAs {
-        ToldAs { name, mark, signature: Signature::any(1, Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for ToldAs {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(types.first().cloned().unwrap_or(DataType::Null))
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let Some(field) = args.arg_fields.first() else {
-            return Err(DataFusionError::Internal("a value is missing".to_owned()));
-        };
-        let metadata = self.mark.metadata(field.metadata().clone());
-        Ok(Arc::new(field.as_ref().clone().with_metadata(metadata)))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let value = args.args.into_iter().next();
-        value.ok_or_else(|| DataFusionError::Internal("a value is missing".to_owned()))
-    }
-
-    fn preserves_lex_ordering(&self, _: &[ExprProperties]) -> Result<bool> {
-        Ok(true)
+fn branches_mut(expression: &mut Expr) -> Vec<&mut Expr> {
+    match expression {
+        Expr::Case(case) => {
+            let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+            results.chain(case.else_expr.as_deref_mut()).collect()
+        }
+        Expr::ScalarFunction(call) => call.args.iter_mut().collect(),
+        _ => Vec::new(),
     }
 }
