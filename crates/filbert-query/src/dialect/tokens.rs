@@ -55,6 +55,9 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
     if of == Dialect::Postgres && text.contains('?') {
         tokens = document_operators(tokens, &mut parameters);
     }
+    if of != Dialect::Hazelcast {
+        exclusions(&mut tokens)?;
+    }
     if parameters > limits.parameters_max {
         return Err(parsing_error(format!(
             "the statement has {parameters} parameters, more than the {} that are allowed",
@@ -63,6 +66,29 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
     }
     check_chains(&tokens, limits)?;
     Ok((tokens, parameters))
+}
+
+/// Takes out the `EXCLUDE NO OTHERS` of window frames, which says what is so anyway, and refuses other exclusions: the grammar knows none.
+fn exclusions(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError> {
+    let is_word = |token: &TokenWithSpan, text: &str| matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value == text);
+    let is_bound = |token: &TokenWithSpan| ["row", "preceding", "following"].iter().any(|bound| is_word(token, bound));
+    let mut at_others = None;
+    for (at, window) in tokens.windows(4).enumerate() {
+        let [bound, exclude, what, next] = window else { continue };
+        if !is_bound(bound) || !is_word(exclude, "exclude") {
+            continue;
+        }
+        if is_word(what, "no") && is_word(next, "others") {
+            at_others = Some(at + 1);
+        } else if ["current", "group", "ties"].iter().any(|word| is_word(what, word)) {
+            return Err(self::at("EXCLUDE of a window frame is not served", exclude.span.start).with_sqlstate("0A000"));
+        }
+    }
+    if let Some(at) = at_others {
+        tokens.drain(at..at + 3);
+        return exclusions(tokens);
+    }
+    Ok(())
 }
 
 /// Tells `?`, `?|` and `?&` between two operands, which are operators of documents, from `?` that is a parameter.

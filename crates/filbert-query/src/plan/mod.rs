@@ -14,4 +14,5 @@ pub(crate) mod planner;
 pub(crate) mod scope;
 pub(crate) mod session;
 pub(crate) mod ternary;
+pub(crate) mod values;
 pub(crate) mod windows;

@@ -20,8 +20,7 @@ use crate::error::{data_error, of_datafusion, parsing_error};
 use crate::functions::array_parameters;
 use crate::plan::columns::{name_columns, result_name};
 use crate::plan::context::plan_statement;
-use crate::plan::{groups, listed, scope, windows};
-use crate::plan::{having, order};
+use crate::plan::{groups, having, listed, order, scope, values, windows};
 use crate::subqueries;
 use crate::tables::Tables;
 use crate::types::{
@@ -94,16 +93,31 @@ pub(crate) async fn plan_rewritten(
     mut query: Query,
 ) -> Result<LogicalPlan, SqlError> {
     groups::tell_casts_apart(&mut query);
-    let query = SqlStatement::Query(Box::new(query));
-    let statement = PlannerStatement::Statement(Box::new(query));
+    let (has_values, has_subqueries) = values::found_in(&query);
+    if has_subqueries {
+        values::as_union(&mut query);
+    }
+    let again = (has_values && !has_subqueries).then(|| query.clone());
+    let statement = statement_of(query);
     let references = state.resolve_table_references(&statement).map_err(|error| of_datafusion(&error))?;
     for reference in &references {
         tables.check(reference.schema(), reference.table(), asker.dialect())?;
     }
-    let plan = plan_statement(state, statement, asker.types()).await.map_err(|error| of_datafusion(&error))?;
+    let plan = match (plan_statement(state, statement, asker.types()).await, again) {
+        (Err(error), Some(mut query)) if values::is_of_items(&error) => {
+            values::as_union(&mut query);
+            plan_statement(state, statement_of(query), asker.types()).await
+        }
+        (plan, _) => plan,
+    };
+    let plan = plan.map_err(|error| of_datafusion(&error))?;
     windows::check(&plan)?;
     let plan = order::keep(plan).and_then(subqueries::unnest).and_then(having::keep_above);
     plan.map_err(|error| of_datafusion(&error))
+}
+
+fn statement_of(query: Query) -> PlannerStatement {
+    PlannerStatement::Statement(Box::new(SqlStatement::Query(Box::new(query))))
 }
 
 /// The columns of a plan's result.

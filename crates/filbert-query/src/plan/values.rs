@@ -1,0 +1,139 @@
+//! `VALUES` whose rows DataFusion does not make one relation of: as a `UNION ALL` of rows with their places, in the order of these.
+//!
+//! DataFusion wants the items of a column to agree in what tells types apart that are one in Arrow, and computes no subqueries among
+//! them. A union of queries finds the common type of its columns, and plans subqueries.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::DataFusionError;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, Value, Values, Visit, VisitMut,
+    Visitor, VisitorMut,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+/// Rows of a `VALUES` that are made queries, at most: the plan has a node for each.
+const ROWS_MAX: usize = 1_000;
+/// The column that has a row's place.
+const PLACE: &str = "$place";
+
+/// Whether a query has `VALUES` of several rows, and whether there are subqueries among their items.
+pub(crate) fn found_in(query: &Query) -> (bool, bool) {
+    struct Found(bool, bool);
+    impl Visitor for Found {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            let mut all = Vec::new();
+            sets(&query.body, &mut all);
+            for values in all.into_iter().filter(|values| values.rows.len() > 1) {
+                self.0 = true;
+                self.1 |= values.rows.iter().flat_map(|row| &row.content).any(has_subquery);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut found = Found(false, false);
+    let _ = query.visit(&mut found);
+    (found.0, found.1)
+}
+
+/// Whether an error says that the items of a column do not agree.
+pub(crate) fn is_of_items(error: &DataFusionError) -> bool {
+    let told = |text: &str| text.starts_with("Inconsistent ") && text.contains(" across values list");
+    matches!(error.find_root(), DataFusionError::Plan(text) if told(text))
+}
+
+/// Makes queries of the rows of each `VALUES`.
+pub(crate) fn as_union(query: &mut Query) {
+    struct Rewriter;
+    impl VisitorMut for Rewriter {
+        type Break = ();
+
+        fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+            rewrite(&mut query.body);
+            ControlFlow::Continue(())
+        }
+    }
+    let _ = VisitMut::visit(query, &mut Rewriter);
+}
+
+fn sets<'q>(body: &'q SetExpr, found: &mut Vec<&'q Values>) {
+    match body {
+        SetExpr::Values(values) => found.push(values),
+        SetExpr::SetOperation { left, right, .. } => {
+            sets(left, found);
+            sets(right, found);
+        }
+        _ => {}
+    }
+}
+
+fn has_subquery(item: &Expr) -> bool {
+    struct Found;
+    impl Visitor for Found {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            ControlFlow::Break(())
+        }
+    }
+    item.visit(&mut Found).is_break()
+}
+
+fn rewrite(body: &mut SetExpr) {
+    match body {
+        SetExpr::Values(values) if (2..=ROWS_MAX).contains(&values.rows.len()) => {
+            if let Some(union) = union_of(values) {
+                *body = union;
+            }
+        }
+        SetExpr::SetOperation { left, right, .. } => {
+            rewrite(left);
+            rewrite(right);
+        }
+        _ => {}
+    }
+}
+
+/// `SELECT column1, .. FROM (SELECT 0 AS "$place", a AS column1, .. UNION ALL .. ORDER BY "$place") AS "$values"`
+fn union_of(values: &Values) -> Option<SetExpr> {
+    let rows = values.rows.iter().enumerate().map(|(at, row)| {
+        let place = Expr::value(Value::Number(at.to_string(), false));
+        let items = std::iter::once((place, PLACE.to_owned()));
+        let items = items.chain((1..).zip(&row.content).map(|(at, item)| (item.clone(), format!("column{at}"))));
+        let projection =
+            items.map(|(expr, name)| SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) });
+        let mut query = parsed("SELECT 1")?;
+        let SetExpr::Select(select) = query.body.as_mut() else { return None };
+        select.projection = projection.collect();
+        Some(*query.body)
+    });
+    let rows = rows.collect::<Option<Vec<_>>>()?;
+    let width = values.rows.first()?.content.len();
+    let names = (1..=width).map(|at| format!("column{at}")).collect::<Vec<_>>().join(", ");
+    let mut outer = parsed(&format!("SELECT {names} FROM (SELECT 1 ORDER BY \"{PLACE}\") AS \"$values\""))?;
+    let SetExpr::Select(select) = outer.body.as_mut() else { return None };
+    let TableFactor::Derived { subquery, .. } = &mut select.from.first_mut()?.relation else { return None };
+    *subquery.body = balanced(rows)?;
+    Some(*outer.body)
+}
+
+/// The union of queries, as a tree that is not deep.
+fn balanced(mut rows: Vec<SetExpr>) -> Option<SetExpr> {
+    if rows.len() < 2 {
+        return rows.pop();
+    }
+    let right = rows.split_off(rows.len().div_ceil(2));
+    Some(SetExpr::SetOperation {
+        op: SetOperator::Union,
+        set_quantifier: SetQuantifier::All,
+        left: Box::new(balanced(rows)?),
+        right: Box::new(balanced(right)?),
+    })
+}
+
+fn parsed(text: &str) -> Option<Query> {
+    Parser::new(&PostgreSqlDialect {}).try_with_sql(text).ok()?.parse_query().ok().map(|query| *query)
+}
