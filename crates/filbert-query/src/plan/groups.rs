@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
+    Expr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
 };
 
 use crate::dialect::call;
@@ -127,12 +127,14 @@ fn unnested(expr: &Expr) -> &Expr {
     }
 }
 
-/// A column alone without its table's name.
+/// A column alone without its table's name, and without quotes.
 fn unqualified(expr: &Expr) -> Expr {
-    match unnested(expr) {
-        Expr::CompoundIdentifier(names) => names.last().cloned().map_or_else(|| expr.clone(), Expr::Identifier),
-        other => other.clone(),
-    }
+    let name = match unnested(expr) {
+        Expr::CompoundIdentifier(names) => names.last(),
+        Expr::Identifier(name) => Some(name),
+        other => return other.clone(),
+    };
+    name.map_or_else(|| expr.clone(), |name| Expr::Identifier(Ident::new(&name.value)))
 }
 
 /// What is cast in the end.

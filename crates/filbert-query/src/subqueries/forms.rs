@@ -136,7 +136,7 @@ pub(super) fn is_plain_aggregate(rows: &LogicalPlan) -> bool {
         _ => false,
     };
     group_expr.is_empty()
-        && !super::has_namesakes(source.schema())
+        && !super::has_namesakes(source.schema(), split_conjunction(predicate))
         && !items.iter().chain(aggr_expr).any(of_outer)
         && source.all_out_ref_exprs().is_empty()
         && split_conjunction(predicate).into_iter().all(|term| !of_outer(term) || is_known(term))

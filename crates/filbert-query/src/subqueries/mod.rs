@@ -347,7 +347,7 @@ impl Unnest {
         let outside = outside.map(|condition| coalesce(vec![condition, lit(false)]));
         let (rows, within) = distinctly_named(form.rows.clone(), within)?;
         let mut plan = LogicalPlanBuilder::from(rows);
-        if let Some(condition) = conjunction(within) {
+        if let Some(condition) = conjunction(within.clone()) {
             plan = plan.filter(condition)?;
         }
         let plan = plan.build()?;
@@ -355,7 +355,7 @@ impl Unnest {
         // Where both sides have a relation of one name, DataFusion takes the outer row's columns for the subquery's own.
         let is_plain = form.rows.all_out_ref_exprs().is_empty()
             && refers_only_to(&plan, input.schema())
-            && !has_namesakes(plan.schema())
+            && !has_namesakes(plan.schema(), &within)
             && !shares_a_relation(&plan, input.schema());
         let found = if is_free {
             any_row(plan)?
@@ -561,7 +561,7 @@ fn refers_only_to(plan: &LogicalPlan, schema: &DFSchema) -> bool {
 /// it has made a join of them.
 fn distinctly_named(rows: LogicalPlan, terms: Vec<Expr>) -> Result<(LogicalPlan, Vec<Expr>)> {
     // Subqueries within refer to the columns by their own names.
-    if !has_namesakes(rows.schema()) || terms.iter().any(has_subquery) {
+    if !has_namesakes(rows.schema(), &terms) || terms.iter().any(has_subquery) {
         return Ok((rows, terms));
     }
     let columns = rows.schema().columns();
@@ -581,10 +581,13 @@ fn distinctly_named(rows: LogicalPlan, terms: Vec<Expr>) -> Result<(LogicalPlan,
     Ok((renamed, terms.collect::<Result<_>>()?))
 }
 
-/// Whether two columns have one name.
-fn has_namesakes(schema: &DFSchema) -> bool {
-    let mut names = HashSet::new();
-    !schema.fields().iter().all(|field| names.insert(field.name()))
+/// Whether a column that conditions about an outer row name has the name of another.
+fn has_namesakes<'t>(schema: &DFSchema, terms: impl IntoIterator<Item = &'t Expr>) -> bool {
+    let correlated = terms.into_iter().filter(|term| term.contains_outer() || has_subquery(term));
+    let named: HashSet<&str> = correlated.flat_map(Expr::column_refs).map(|column| column.name.as_str()).collect();
+    let is_named = |field: &&Arc<Field>| named.contains(field.name().as_str());
+    let mut seen = HashSet::new();
+    !schema.fields().iter().filter(is_named).all(|field| seen.insert(field.name()))
 }
 
 /// Whether a plan has a relation of the name of one of a schema.

@@ -72,7 +72,10 @@ fn is_of_qualified(expression: &Expr) -> bool {
         Expr::Nested(inner) | Expr::Cast { expr: inner, .. } | Expr::Collate { expr: inner, .. } => {
             is_of_qualified(inner)
         }
-        Expr::CompoundFieldAccess { root, .. } => is_of_qualified(root),
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let is_qualifier = matches!(root.as_ref(), Expr::Identifier(_));
+            is_of_qualified(root) || is_qualifier && matches!(access_chain.first(), Some(AccessExpr::Dot(_)))
+        }
         Expr::CompoundIdentifier(_) => true,
         _ => false,
     }
