@@ -143,9 +143,20 @@ fn over_literals(expression: &str, row: &Row) -> String {
     expression.replace("{s}", &format!("({})::text", row.s))
 }
 
-/// One row of one value, or the SQLSTATE of an error.
+/// One row of one value, or the SQLSTATE of an error. A number has no zeros at its end: how many a numeric has is decided by the
+/// type that it is computed in, which literals may have narrower than columns.
 fn outcome(rows: Result<Vec<String>, SqlError>) -> Result<Vec<String>, String> {
-    rows.map_err(|error| error.sqlstate().to_owned())
+    let rows = rows.map_err(|error| error.sqlstate().to_owned())?;
+    Ok(rows.into_iter().map(without_zeros_at_end).collect())
+}
+
+fn without_zeros_at_end(text: String) -> String {
+    match text.split_once('.') {
+        Some((_, decimals)) if text.parse::<f64>().is_ok() && decimals.bytes().all(|digit| digit.is_ascii_digit()) => {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+        _ => text,
+    }
 }
 
 static NUMBER: AtomicUsize = AtomicUsize::new(0);

@@ -57,6 +57,7 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
     }
     if of != Dialect::Hazelcast {
         exclusions(&mut tokens)?;
+        tokens = quantified_values(tokens);
     }
     if parameters > limits.parameters_max {
         return Err(parsing_error(format!(
@@ -89,6 +90,47 @@ fn exclusions(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError> {
         return exclusions(tokens);
     }
     Ok(())
+}
+
+/// `ANY (VALUES ..)` as `ANY (SELECT * FROM (VALUES ..) AS "$values")`: behind a quantifier the grammar takes a SELECT only.
+fn quantified_values(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_start = |tokens: &[TokenWithSpan]| match tokens {
+        [quantifier, open, values, row, ..] => {
+            let is_quantifier = matches!(&quantifier.token, Token::Word(word) if matches!(word.keyword, Keyword::ANY | Keyword::ALL | Keyword::SOME));
+            let is_values = matches!(&values.token, Token::Word(word) if word.keyword == Keyword::VALUES);
+            is_quantifier && open.token == Token::LParen && is_values && row.token == Token::LParen
+        }
+        _ => false,
+    };
+    if !(0..tokens.len()).any(|at| is_start(&tokens[at..])) {
+        return tokens;
+    }
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 8);
+    // For each open parenthesis, whether it holds such a list.
+    let mut open: Vec<bool> = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let span = token.span;
+        let mut add = |tokens: Vec<Token>| out.extend(tokens.into_iter().map(|token| TokenWithSpan { token, span }));
+        match token.token {
+            Token::LParen => {
+                let holds_values = at > 0 && is_start(&tokens[at - 1..]);
+                open.push(holds_values);
+                add(vec![Token::LParen]);
+                if holds_values {
+                    let word = |text| Token::make_keyword(text);
+                    add(vec![word("SELECT"), Token::Mul, word("FROM"), Token::LParen]);
+                }
+            }
+            Token::RParen => {
+                if open.pop().unwrap_or(false) {
+                    add(vec![Token::RParen, Token::make_keyword("AS"), Token::make_word("$values", Some('"'))]);
+                }
+                add(vec![Token::RParen]);
+            }
+            _ => out.push(token.clone()),
+        }
+    }
+    out
 }
 
 /// Tells `?`, `?|` and `?&` between two operands, which are operators of documents, from `?` that is a parameter.

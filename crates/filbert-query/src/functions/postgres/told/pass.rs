@@ -33,16 +33,21 @@ pub(crate) fn tell(plan: LogicalPlan) -> Result<LogicalPlan> {
         return Ok(plan);
     }
     let mut pass = Pass::default();
-    let transformed = plan.transform_up_with_subqueries(|plan| pass.plan(plan))?;
-    Ok(transformed.data)
+    // The rows of a recursive query come back as they are, so that their types cannot be told anew.
+    let down = |plan| {
+        let next = match plan {
+            LogicalPlan::RecursiveQuery(_) => TreeNodeRecursion::Jump,
+            _ => TreeNodeRecursion::Continue,
+        };
+        Ok(Transformed::new(plan, false, next))
+    };
+    Ok(plan.transform_down_up_with_subqueries(down, |plan| pass.plan(plan))?.data)
 }
 
 /// Whether a plan has what a type can be lost by.
 fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
-    let (mut is_concerned, mut is_recursive) = (false, false);
+    let mut is_concerned = false;
     plan.apply_with_subqueries(|plan| {
-        // Its rows come back as they are, so that their types cannot be told anew.
-        is_recursive |= matches!(plan, LogicalPlan::RecursiveQuery(_));
         is_concerned |= matches!(plan, LogicalPlan::Union(_) | LogicalPlan::Unnest(_));
         plan.apply_expressions(|expression| {
             is_concerned |= expression.exists(|inner| {
@@ -56,7 +61,7 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
             Ok(TreeNodeRecursion::Continue)
         })
     })?;
-    Ok(is_concerned && !is_recursive)
+    Ok(is_concerned)
 }
 
 #[derive(Default)]
