@@ -152,18 +152,30 @@ fn answers(other: &Answer, filbert: &Answer, how: How) -> Verdict {
 
 /// The number of `numeric` in PostgreSQL.
 const NUMERIC: u32 = 1700;
+/// Where the hexadecimal text of a binary `numeric` has its number of digits behind the point: behind the number of its groups of digits,
+/// the weight of the first and the sign, each of two bytes.
+const SCALE: std::ops::Range<usize> = 12..16;
 
 /// The rows with no zeros at the end of numbers of columns that are numerics, which is a decision.
 fn without_zeros(rows: &[Row], numerics: &[bool]) -> Vec<Row> {
-    let shortest = |text: &String| match text.contains('.') && !text.starts_with("0x") {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text.clone(),
+    let shortest = |text: &String| match text.strip_prefix("0x") {
+        Some(binary) => format!("0x{}", without_scale(binary)),
+        None if text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        None => text.clone(),
     };
     let value = |(index, value): (usize, &Option<String>)| match numerics.get(index) {
         Some(true) => value.as_ref().map(shortest),
         _ => value.clone(),
     };
     rows.iter().map(|row| row.iter().enumerate().map(value).collect()).collect()
+}
+
+/// A number in its binary form, in hexadecimal, without the digits that it is shown with behind the point.
+fn without_scale(binary: &str) -> String {
+    match (binary.get(..SCALE.start), binary.get(SCALE), binary.get(SCALE.end..)) {
+        (Some(head), Some(_), Some(digits)) => format!("{head}{digits}"),
+        _ => binary.to_owned(),
+    }
 }
 
 /// Whether the rows are the same, as lists or as multisets.
@@ -320,6 +332,8 @@ mod tests {
     #[test]
     fn zeros_at_the_end_of_numerics_do_not_count() {
         assert_eq!(compare(&rows(&["1.50", "2.0"], 1700), &rows(&["1.5", "2"], 1700), How::default()), Verdict::Same);
+        let (long, short) = ("0x000200000000000200021388", "0x000200000000000100021388");
+        assert_eq!(compare(&rows(&[long], 1700), &rows(&[short], 1700), How::default()), Verdict::Same);
         let text = compare(&rows(&["1.50"], 25), &rows(&["1.5"], 25), How::default());
         assert_eq!(text, Verdict::Different(Kind::Rows));
         let tens = compare(&rows(&["10"], 1700), &rows(&["1"], 1700), How::default());

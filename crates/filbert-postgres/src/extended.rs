@@ -71,7 +71,7 @@ impl Session {
                 *place = *given;
             }
         }
-        let known: Vec<_> = said.iter().map(|oid| PgType::from_oid(*oid).and_then(PgType::field_type)).collect();
+        let known: Vec<_> = said.iter().map(|oid| PgType::from_oid(*oid).and_then(PgType::parameter_type)).collect();
         let description = self.describe_text(text, &known).await?;
         let mut all: Vec<u32> = description.parameters.iter().map(|described| PgType::of(described).oid()).collect();
         for (place, said) in all.iter_mut().zip(said) {

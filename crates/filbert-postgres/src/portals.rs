@@ -2,8 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use filbert_data::{FieldType, Value};
-use filbert_grid::query::{ColumnMeta, Command};
+use filbert_data::Value;
+use filbert_grid::query::{ColumnMeta, Command, ParameterType};
 
 use crate::{
     error::{PgError, sqlstate},
@@ -32,7 +32,7 @@ pub(crate) struct Prepared {
     /// The same as types; where an OID is not known, values are read as text.
     pub(crate) parameters: Vec<PgType>,
     /// The types that the client or a cast in the text says of them, by which the engine plans the statement.
-    pub(crate) declared: Vec<Option<FieldType>>,
+    pub(crate) declared: Vec<Option<ParameterType>>,
     pub(crate) columns: Option<Arc<[ColumnMeta]>>,
 }
 

@@ -2,8 +2,10 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use filbert_data::{FieldType, Value};
-use filbert_grid::query::{Command, Description, ExpectedResult, Statement, StatementResult, TransactionState};
+use filbert_data::Value;
+use filbert_grid::query::{
+    Command, Description, ExpectedResult, ParameterType, Statement, StatementResult, TransactionState,
+};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -49,7 +51,7 @@ impl Session {
         &'s self,
         text: &'s str,
         parameters: &'s [Value<'s>],
-        types: &'s [Option<FieldType>],
+        types: &'s [Option<ParameterType>],
     ) -> Statement<'s> {
         let timeout_ms = self.statement_timeout_ms;
         Statement { text, parameters, types, session: Some(&self.state), timeout_ms, expected: ExpectedResult::Any }
@@ -85,7 +87,7 @@ impl Session {
         &self,
         text: &str,
         parameters: &[Value<'_>],
-        types: &[Option<FieldType>],
+        types: &[Option<ParameterType>],
     ) -> Outcome<Option<Started>> {
         let result = self.engine()?.execute_short(&self.statement(text, parameters, types));
         Ok(match result.transpose()? {
@@ -100,7 +102,7 @@ impl Session {
         &mut self,
         text: &str,
         parameters: &[Value<'_>],
-        types: &[Option<FieldType>],
+        types: &[Option<ParameterType>],
     ) -> Outcome<Started> {
         let engine = self.engine()?;
         let (sender, receiver) = oneshot::channel();
@@ -123,7 +125,7 @@ impl Session {
         &mut self,
         text: &str,
         parameters: &[Value<'_>],
-        types: &[Option<FieldType>],
+        types: &[Option<ParameterType>],
     ) -> Outcome<Started> {
         match self.start_short(text, parameters, types)? {
             Some(started) => Ok(started),
@@ -132,7 +134,11 @@ impl Session {
     }
 
     /// Has the engine tell what a statement is.
-    pub(crate) async fn describe_text(&mut self, text: &str, types: &[Option<FieldType>]) -> Outcome<Arc<Description>> {
+    pub(crate) async fn describe_text(
+        &mut self,
+        text: &str,
+        types: &[Option<ParameterType>],
+    ) -> Outcome<Arc<Description>> {
         let engine = self.engine()?;
         let (sender, receiver) = oneshot::channel();
         let reply = Box::new(move |result| drop(sender.send(result)));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use filbert_data::FieldType;
-use filbert_grid::query::{Dialect, Session};
+use filbert_grid::query::{Dialect, ParameterType, Session};
 
 use crate::plan::context::ParameterTypes;
 
@@ -13,7 +13,7 @@ use crate::plan::context::ParameterTypes;
 pub(crate) struct Asker {
     session: Option<Arc<Session>>,
     /// The types of parameters that the client declared.
-    types: Arc<[Option<FieldType>]>,
+    types: Arc<[Option<ParameterType>]>,
 }
 
 impl Asker {
@@ -60,7 +60,12 @@ pub(crate) fn plan_key<'t>(session: Option<&Arc<Session>>, text: &'t str, types:
         key.push('\0');
     }
     for declared in types {
-        key.push_str(declared.as_ref().map_or("", short_name));
+        if let Some(declared) = declared {
+            key.push_str(short_name(&declared.field_type));
+            if let Some(oid) = declared.pg_type {
+                key.push_str(&oid.to_string());
+            }
+        }
         key.push('\u{1}');
     }
     key.push_str(text);

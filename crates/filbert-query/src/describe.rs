@@ -14,6 +14,7 @@ use crate::dml::literals::parameter;
 use crate::dml::returning::Returning;
 use crate::dml::targets::{column_index, target_columns};
 use crate::engine::Inner;
+use crate::plan::context::ParameterTypes;
 use crate::plan::planner::{PlannedQuery, unaliased};
 use crate::plans::Plan;
 use crate::row_writer::copy_writer;
@@ -30,7 +31,7 @@ pub(crate) async fn describe(
     engine: &Inner,
     text: &str,
     asker: &Asker,
-    types: &[Option<FieldType>],
+    types: &ParameterTypes,
 ) -> Result<Arc<Description>, SqlError> {
     let plan = engine.plan(text, asker).await?;
     of_plan(engine, asker, &plan, types)
@@ -41,7 +42,7 @@ pub(crate) fn of_plan(
     engine: &Inner,
     asker: &Asker,
     plan: &Plan,
-    types: &[Option<FieldType>],
+    types: &ParameterTypes,
 ) -> Result<Arc<Description>, SqlError> {
     let description = match plan {
         Plan::Query { planned, copy, .. } => Description {
@@ -84,9 +85,9 @@ pub(crate) fn of_plan(
 }
 
 /// What the caller knows comes first, then what the plan asks for; any value is a text else.
-fn parameters(wanted: &[Option<FieldType>], known: &[Option<FieldType>]) -> Arc<[FieldType]> {
+fn parameters(wanted: &[Option<FieldType>], known: &ParameterTypes) -> Arc<[FieldType]> {
     let of = |(index, wanted): (usize, &Option<FieldType>)| match known.get(index) {
-        Some(Some(known)) => known.clone(),
+        Some(Some(known)) => known.field_type.clone(),
         _ => wanted.clone().unwrap_or(FieldType::Varchar),
     };
     wanted.iter().enumerate().map(of).collect()
@@ -97,19 +98,22 @@ fn types_of(wanted: &[Option<DataType>]) -> Vec<Option<FieldType>> {
 }
 
 /// The columns of a query. One that is nothing but a parameter has the parameter's type, which only the caller may know.
-fn told_by_parameters(planned: &PlannedQuery, known: &[Option<FieldType>]) -> Arc<[ColumnMeta]> {
+fn told_by_parameters(planned: &PlannedQuery, known: &ParameterTypes) -> Arc<[ColumnMeta]> {
     let LogicalPlan::Projection(projection) = &planned.plan else { return planned.columns.clone() };
     let parameters = parameters(&types_of(&planned.parameters), known);
     let of = |(column, expr): (&ColumnMeta, &PlannedExpr)| {
-        let told = match unaliased(expr) {
+        let place = match unaliased(expr) {
             PlannedExpr::Placeholder(placeholder) => {
                 let number = placeholder.id.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
-                number.and_then(|number| parameters.get(number.checked_sub(1)?))
+                number.and_then(|number| number.checked_sub(1))
             }
             _ => None,
         };
-        let field_type = told.unwrap_or(&column.field_type).clone();
-        ColumnMeta { field_type, ..column.clone() }
+        let Some((place, field_type)) = place.and_then(|place| Some((place, parameters.get(place)?))) else {
+            return column.clone();
+        };
+        let declared = known.get(place).and_then(Option::as_ref).and_then(|known| known.pg_type);
+        ColumnMeta { field_type: field_type.clone(), pg_type: declared.or(column.pg_type), ..column.clone() }
     };
     planned.columns.iter().zip(&projection.expr).map(of).collect()
 }

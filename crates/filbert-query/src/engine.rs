@@ -10,11 +10,11 @@ use chrono::Utc;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_stream};
-use filbert_data::{FieldType, Value};
+use filbert_data::Value;
 use filbert_grid::query::{
-    ColumnMeta, DescribeReply, EngineFigures, EntryFilter, EntryProjection, ExpectedResult, MapQuery, PreparedQuery,
-    QueryEngine, RowWriterReply, Running, Session, SqlError, SqlErrorCode, Statement, StatementReply, StatementResult,
-    WriteMode,
+    ColumnMeta, DescribeReply, EngineFigures, EntryFilter, EntryProjection, ExpectedResult, MapQuery, ParameterType,
+    PreparedQuery, QueryEngine, RowWriterReply, Running, Session, SqlError, SqlErrorCode, Statement, StatementReply,
+    StatementResult, WriteMode,
 };
 use filbert_grid::{Grid, GridError, Map};
 
@@ -153,7 +153,7 @@ impl QueryEngine for Engine {
         Running::new(move || limits.cancel())
     }
 
-    fn describe(&self, statement: &Statement<'_>, types: &[Option<FieldType>], reply: DescribeReply) {
+    fn describe(&self, statement: &Statement<'_>, types: &[Option<ParameterType>], reply: DescribeReply) {
         let (inner, text, types) = (self.inner.clone(), statement.text.to_owned(), types.to_vec());
         let asker = Asker::new(statement.session).declaring(&types);
         // What is known needs no other thread.

@@ -8,7 +8,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{Expr, Query};
 use filbert_data::{FieldType, Value};
 use filbert_grid::layout_changes;
-use filbert_grid::query::{CopyFormat, Dialect, SqlError, arrow_type};
+use filbert_grid::query::{CopyFormat, Dialect, ParameterType, SqlError, arrow_type};
 
 use crate::asker::{Asker, plan_key};
 use crate::dialect::{self, Copy, FileFormat, Insert, Parsed, ParsedStatement, Place, SessionCommand};
@@ -84,11 +84,11 @@ impl Plan {
             DataType::Int64 => 64,
             _ => 0,
         };
-        let suits = |(wanted, declared): (&Option<DataType>, &Option<FieldType>)| match (wanted, declared) {
+        let suits = |(wanted, declared): (&Option<DataType>, &Option<ParameterType>)| match (wanted, declared) {
             (_, None) => true,
             (None, Some(_)) => false,
             (Some(wanted), Some(declared)) => {
-                let declared = arrow_type(declared);
+                let declared = arrow_type(&declared.field_type);
                 *wanted == declared || bits(&declared) > 0 && bits(&declared) <= bits(wanted)
             }
         };

@@ -427,7 +427,10 @@ fn expressions_have_the_types_and_names_of_their_dialect() {
             "SELECT 3000000000, 7 / 2, upper('a'), 1::bigint",
             "?column? BIGINT, ?column? INTEGER, upper VARCHAR, int8 BIGINT",
         ),
-        ("SELECT CASE WHEN true THEN 1 END, now(), true", "case INTEGER, now TIMESTAMP WITH TIME ZONE, ?column? BOOLEAN"),
+        (
+            "SELECT CASE WHEN true THEN 1 END, now(), true",
+            "case INTEGER, now TIMESTAMP WITH TIME ZONE, ?column? BOOLEAN",
+        ),
     ] {
         assert_eq!(columns(&member, text), expected, "{text}");
     }

@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use filbert_data::FieldType;
-
 use super::{Histogram, HistogramCounts, Metrics};
 use crate::query::{
     ColumnMeta, Cursor, DescribeReply, EngineFigures, EntryFilter, EntryProjection, MapQuery, Page, PageReply,
-    PreparedQuery, QueryEngine, RowWriterReply, Running, SqlError, Statement, StatementReply, StatementResult,
-    WriteMode,
+    ParameterType, PreparedQuery, QueryEngine, RowWriterReply, Running, SqlError, Statement, StatementReply,
+    StatementResult, WriteMode,
 };
 use crate::{GridError, Map};
 
@@ -266,7 +264,7 @@ impl QueryEngine for Metered {
         self.engine.execute(statement, reply)
     }
 
-    fn describe(&self, statement: &Statement<'_>, types: &[Option<FieldType>], reply: DescribeReply) {
+    fn describe(&self, statement: &Statement<'_>, types: &[Option<ParameterType>], reply: DescribeReply) {
         self.engine.describe(statement, types, reply);
     }
 

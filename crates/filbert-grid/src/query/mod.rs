@@ -32,14 +32,12 @@ pub use map_query::{Answer, EntryFilter, EntryProjection, MapQuery, PageEnd, Pag
 pub use reader::{ColumnReader, QUOTIENT_SCALE, quotient_digits};
 pub use session::{Dialect, Session, TransactionState};
 pub use statement::{
-    ColumnMeta, Cursor, ExpectedResult, Page, PageReply, Running, Statement, StatementReply, StatementResult,
-    arrow_type,
+    ColumnMeta, Cursor, ExpectedResult, Page, PageReply, ParameterType, Running, Statement, StatementReply,
+    StatementResult, arrow_type,
 };
 pub use write::{RowWriter, RowWriterReply, WriteMode};
 
 use std::sync::Arc;
-
-use filbert_data::FieldType;
 
 use crate::{GridError, Map};
 
@@ -55,7 +53,7 @@ pub trait QueryEngine: Send + Sync {
     fn execute(&self, statement: &Statement<'_>, reply: StatementReply) -> Running;
 
     /// Tells what a statement is, without running it. `types` has the types of its parameters as far as the caller knows them.
-    fn describe(&self, statement: &Statement<'_>, types: &[Option<FieldType>], reply: DescribeReply) {
+    fn describe(&self, statement: &Statement<'_>, types: &[Option<ParameterType>], reply: DescribeReply) {
         let _ = (statement, types);
         reply(Err(SqlError::new(SqlErrorCode::Generic, "statements cannot be described here")));
     }

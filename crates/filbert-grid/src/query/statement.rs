@@ -20,6 +20,21 @@ pub enum ExpectedResult {
     UpdateCount,
 }
 
+/// The type that a client declares of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterType {
+    /// The type of its values.
+    pub field_type: FieldType,
+    /// The number by which PostgreSQL knows the type, where that is another one than `field_type` says.
+    pub pg_type: Option<u32>,
+}
+
+impl From<FieldType> for ParameterType {
+    fn from(field_type: FieldType) -> Self {
+        ParameterType { field_type, pg_type: None }
+    }
+}
+
 /// A statement as a door passes it on.
 #[derive(Clone, Debug)]
 pub struct Statement<'a> {
@@ -28,7 +43,7 @@ pub struct Statement<'a> {
     /// Values of its `?`, in order.
     pub parameters: &'a [Value<'a>],
     /// The types that the client declared of parameters, `$1` first; fewer than there are parameters, or none.
-    pub types: &'a [Option<FieldType>],
+    pub types: &'a [Option<ParameterType>],
     /// Who asks, and how; `None` = somebody in Hazelcast's dialect.
     pub session: Option<&'a Arc<Session>>,
     /// How long it may run, fetching included, in milliseconds; 0 = as long as it takes, `None` = as the

@@ -101,7 +101,7 @@ impl QueryEngine for TestEngine {
         }
     }
 
-    fn describe(&self, statement: &Statement<'_>, _types: &[Option<FieldType>], reply: DescribeReply) {
+    fn describe(&self, statement: &Statement<'_>, _types: &[Option<ParameterType>], reply: DescribeReply) {
         let command = match statement.text.split(' ').next() {
             Some("insert") => Command::Insert,
             Some("update") => Command::Update,

@@ -28,7 +28,7 @@ mod vectors;
 use std::fmt;
 
 use filbert_data::FieldType;
-use filbert_grid::query::ColumnMeta;
+use filbert_grid::query::{ColumnMeta, ParameterType};
 
 pub(crate) use binary::{read_binary, utf8, write_binary};
 pub(crate) use text::{read_text, write_text};
@@ -218,6 +218,13 @@ impl PgType {
             Base::Unknown => return None,
         };
         Some(if self.is_array { FieldType::Array(Box::new(item)) } else { item })
+    }
+
+    /// What a client declares of a parameter by the type.
+    pub(crate) fn parameter_type(self) -> Option<ParameterType> {
+        let field_type = self.field_type()?;
+        let pg_type = (PgType::of(&field_type) != self).then(|| self.oid());
+        Some(ParameterType { field_type, pg_type })
     }
 
     pub(crate) fn oid(self) -> u32 {

@@ -19,7 +19,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{FieldType, Value};
-use filbert_grid::query::{ColumnMeta, SqlError};
+use filbert_grid::query::{ColumnMeta, ParameterType, SqlError};
 
 use crate::catalog::Mapping;
 use crate::dml::literals::{constant, parameter};
@@ -134,7 +134,7 @@ pub(crate) struct RowScope {
     /// The columns of the row; those of the excluded one follow.
     width: usize,
     /// The types of parameters that the client declared.
-    types: Vec<Option<FieldType>>,
+    types: Vec<Option<ParameterType>>,
 }
 
 impl RowScope {
@@ -200,8 +200,9 @@ impl RowScope {
     /// As [`RowScope::value`].
     pub(crate) fn told(&self, state: &SessionState, expr: &Expr) -> Result<(RowValue, ColumnMeta), SqlError> {
         if let Some(number) = parameter(expr) {
-            let field_type = self.types.get(number).cloned().flatten().unwrap_or(FieldType::Varchar);
-            let column = ColumnMeta { name: String::new(), field_type, nullable: true, pg_type: None };
+            let declared = self.types.get(number).cloned().flatten();
+            let ParameterType { field_type, pg_type } = declared.unwrap_or_else(|| FieldType::Varchar.into());
+            let column = ColumnMeta { name: String::new(), field_type, nullable: true, pg_type };
             return Ok((RowValue::Taken(Place::Parameter(number)), column));
         }
         let logical = self.logical(state, expr)?;

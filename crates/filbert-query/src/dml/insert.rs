@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value as SqlValue};
-use filbert_data::Value;
+use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlError;
 use futures::StreamExt;
 
@@ -37,6 +37,7 @@ impl Dml<'_> {
         };
         let mut query = (**source).clone();
         let defaults = take_defaults(&mut query);
+        quote_numbers(&mut query, &|place| Some(&mapping.columns.get(*targets.get(place)?)?.field_type));
         scope::resolve(self.tables, self.dialect, &mut query)?;
         name_columns(&mut query, &|name| self.tables.visible_columns(name));
         let mut stream = self.stream(query, parameters).await?;
@@ -89,6 +90,35 @@ impl Dml<'_> {
         let waiting = self.waiting(inserter.table());
         let (count, told) = adding.make(inserter, waiting, returning, parameters, &self.occasion).await?;
         Ok(Changed::of(count, returning, told))
+    }
+}
+
+/// Puts numbers in quotes that stand in one column of rows with texts in quotes: each is what the column makes of it, not what they have in
+/// common. `target` is the type of the column that is written.
+fn quote_numbers<'t>(query: &mut Query, target: &dyn Fn(usize) -> Option<&'t FieldType>) {
+    let SetExpr::Values(values) = &mut *query.body else { return };
+    let width = values.rows.first().map_or(0, |row| row.content.len());
+    for place in 0..width {
+        let takes_both = matches!(
+            target(place),
+            Some(FieldType::Real | FieldType::Double | FieldType::Decimal(_) | FieldType::Varchar | FieldType::Char)
+        );
+        let has_texts = || {
+            let mut items = values.rows.iter().filter_map(|row| row.content.get(place));
+            items.any(|item| matches!(literals::constant(item), Some(Value::Text(_))))
+        };
+        if !takes_both || !has_texts() {
+            continue;
+        }
+        for item in values.rows.iter_mut().filter_map(|row| row.content.get_mut(place)) {
+            let text = match literals::constant(item) {
+                Some(Value::Int64(number)) => number.to_string(),
+                Some(Value::Decimal(number)) => number.to_string(),
+                Some(Value::Float64(number)) => number.to_string(),
+                _ => continue,
+            };
+            *item = Expr::value(SqlValue::SingleQuotedString(text));
+        }
     }
 }
 

@@ -21,16 +21,16 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias};
-use filbert_data::FieldType;
-use filbert_grid::query::Dialect;
+use filbert_grid::query::{Dialect, ParameterType};
 
 use crate::functions::tell;
 use crate::plan::parameters::{infer, infer_in_plan};
 use crate::plan::session::dialect_of;
-use crate::types::field;
+use crate::plan::set_operations;
+use crate::types::{field, with_pg_type};
 
 /// The types of a statement's parameters, `$1` first, as far as they are known before it is planned.
-pub(crate) type ParameterTypes = [Option<FieldType>];
+pub(crate) type ParameterTypes = [Option<ParameterType>];
 
 /// Plans a statement.
 ///
@@ -57,7 +57,7 @@ pub(crate) async fn plan_statement(
     };
     let planner = SqlToRel::new_with_options(&context, options(state));
     let plan = infer_in_plan(planner.sql_statement_to_plan_with_context(*statement, &mut with_types(types))?)?;
-    with_told_types(state, plan)
+    with_told_types(state, set_operations::with_common_types(plan)?)
 }
 
 /// A plan whose expressions have the types that they have in its dialect, where Arrow has none for them.
@@ -82,8 +82,13 @@ pub(crate) fn plan_expression(
 }
 
 fn with_types(types: &ParameterTypes) -> PlannerContext {
-    let of = |(index, known): (usize, &Option<FieldType>)| -> Option<FieldRef> {
-        known.as_ref().map(|known| Arc::new(field(&format!("${}", index + 1), known, true)))
+    let of = |(index, known): (usize, &Option<ParameterType>)| -> Option<FieldRef> {
+        let known = known.as_ref()?;
+        let field = field(&format!("${}", index + 1), &known.field_type, true);
+        Some(Arc::new(match known.pg_type {
+            Some(oid) => with_pg_type(field, oid),
+            None => field,
+        }))
     };
     PlannerContext::new().with_prepare_param_data_types(types.iter().enumerate().map(of).collect())
 }

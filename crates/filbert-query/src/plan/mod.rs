@@ -13,6 +13,7 @@ pub(crate) mod parameters;
 pub(crate) mod planner;
 pub(crate) mod scope;
 pub(crate) mod session;
+mod set_operations;
 pub(crate) mod ternary;
 pub(crate) mod values;
 pub(crate) mod windows;

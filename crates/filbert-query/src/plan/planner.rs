@@ -93,11 +93,11 @@ pub(crate) async fn plan_rewritten(
     mut query: Query,
 ) -> Result<LogicalPlan, SqlError> {
     groups::tell_casts_apart(&mut query);
-    let (has_values, has_subqueries) = values::found_in(&query);
-    if has_subqueries {
+    let (has_values, has_computed) = values::found_in(&query);
+    if has_computed {
         values::as_union(&mut query);
     }
-    let again = (has_values && !has_subqueries).then(|| query.clone());
+    let again = (has_values && !has_computed).then(|| query.clone());
     let statement = statement_of(query);
     let references = state.resolve_table_references(&statement).map_err(|error| of_datafusion(&error))?;
     for reference in &references {

@@ -1,14 +1,15 @@
 //! `VALUES` whose rows DataFusion does not make one relation of: as a `UNION ALL` of rows with their places, in the order of these.
 //!
-//! DataFusion wants the items of a column to agree in what tells types apart that are one in Arrow, and computes no subqueries among
-//! them. A union of queries finds the common type of its columns, and plans subqueries.
+//! DataFusion wants the items of a column to agree in what tells types apart that are one in Arrow, computes no subqueries among them,
+//! and knows the types of the columns before the operators have those of their dialect. A union of queries finds the common type of its
+//! columns when they have.
 
 use std::ops::ControlFlow;
 
 use datafusion::common::DataFusionError;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, Value, Values, Visit, VisitMut,
-    Visitor, VisitorMut,
+    DataType, Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, UnaryOperator, Value,
+    Values, Visit, VisitMut, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -18,7 +19,8 @@ const ROWS_MAX: usize = 1_000;
 /// The column that has a row's place.
 const PLACE: &str = "$place";
 
-/// Whether a query has `VALUES` of several rows, and whether there are subqueries among their items.
+/// Whether a query has `VALUES` of several rows, and whether there are items among them whose types DataFusion tells too early: of
+/// subqueries, of what is computed, and of floating-point numbers.
 pub(crate) fn found_in(query: &Query) -> (bool, bool) {
     struct Found(bool, bool);
     impl Visitor for Found {
@@ -27,9 +29,10 @@ pub(crate) fn found_in(query: &Query) -> (bool, bool) {
         fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
             let mut all = Vec::new();
             sets(&query.body, &mut all);
-            for values in all.into_iter().filter(|values| values.rows.len() > 1) {
-                self.0 = true;
-                self.1 |= values.rows.iter().flat_map(|row| &row.content).any(has_subquery);
+            for values in all {
+                self.0 |= values.rows.len() > 1;
+                let items = || values.rows.iter().flat_map(|row| &row.content);
+                self.1 |= items().any(|item| !is_written_out(item)) && !items().any(is_counted);
             }
             ControlFlow::Continue(())
         }
@@ -37,6 +40,38 @@ pub(crate) fn found_in(query: &Query) -> (bool, bool) {
     let mut found = Found(false, false);
     let _ = query.visit(&mut found);
     (found.0, found.1)
+}
+
+/// Whether an item is the next number of a sequence: rows get theirs in order.
+fn is_counted(item: &Expr) -> bool {
+    let Expr::Function(function) = item else { return false };
+    let name = function.name.0.last().and_then(|part| part.as_ident());
+    name.is_some_and(|name| name.value.eq_ignore_ascii_case("nextval"))
+}
+
+/// Whether an item is a literal or a parameter, maybe under a cast.
+fn is_written_out(item: &Expr) -> bool {
+    match item {
+        Expr::Value(_) | Expr::TypedString(_) | Expr::Interval(_) | Expr::Identifier(_) => true,
+        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } | Expr::Nested(expr) => {
+            is_written_out(expr)
+        }
+        Expr::Cast { expr, data_type, .. } => is_written_out(expr) && !is_float(data_type),
+        Expr::Array(array) => array.elem.iter().all(is_written_out),
+        _ => false,
+    }
+}
+
+fn is_float(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Float(_)
+            | DataType::Float4
+            | DataType::Float8
+            | DataType::Real
+            | DataType::Double(_)
+            | DataType::DoublePrecision
+    )
 }
 
 /// Whether an error says that the items of a column do not agree.
@@ -70,21 +105,9 @@ fn sets<'q>(body: &'q SetExpr, found: &mut Vec<&'q Values>) {
     }
 }
 
-fn has_subquery(item: &Expr) -> bool {
-    struct Found;
-    impl Visitor for Found {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            ControlFlow::Break(())
-        }
-    }
-    item.visit(&mut Found).is_break()
-}
-
 fn rewrite(body: &mut SetExpr) {
     match body {
-        SetExpr::Values(values) if (2..=ROWS_MAX).contains(&values.rows.len()) => {
+        SetExpr::Values(values) if (1..=ROWS_MAX).contains(&values.rows.len()) => {
             if let Some(union) = union_of(values) {
                 *body = union;
             }

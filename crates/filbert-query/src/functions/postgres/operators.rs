@@ -241,9 +241,12 @@ fn of_arrays(name: &str, left: Expr, right: Expr, kinds: (Kind, Kind), schema: &
     }
 }
 
-/// `array || 'text'`: a literal and a parameter are arrays; another text is an item of an array of texts.
+/// `array || 'text'`: a literal and a parameter of no declared type are arrays; another text is an item of an array of texts.
 fn concatenated_with_text(left: Expr, right: Expr, kinds: (Kind, Kind), schema: &DFSchema) -> Option<Expr> {
-    let is_written = |operand: &Expr| matches!(operand, Expr::Literal(..) | Expr::Placeholder(_));
+    let is_written = |operand: &Expr| match operand {
+        Expr::Placeholder(placeholder) => placeholder.field.is_none(),
+        other => matches!(other, Expr::Literal(..)),
+    };
     match kinds.0 {
         Kind::Array if is_written(&right) => of_arrays("array_cat", left, right, kinds, schema),
         Kind::Array => call("array_append", vec![left, right]),

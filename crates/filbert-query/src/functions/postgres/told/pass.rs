@@ -5,20 +5,20 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::logical_plan::{Projection, Union};
+use datafusion::logical_expr::logical_plan::{Projection, Union, Values};
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, LogicalPlan, Operator, Unnest};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::super::operators::binary;
+use super::super::operators::{binary, call};
 use super::{
     ARRAY, OF_ONE_TYPE, as_one_of, both, branches, common, filled, has_blanks, is_of_array, is_text, mark_of, rtrim,
     told_as, trimmed,
 };
-use crate::types::{BPCHAR, Length, Mark};
+use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
 
 /// Aggregates whose results have the blanks of the values that they are given.
 const OF_VALUES: [&str; 6] = ["array_agg", "first_value", "last_value", "max", "min", "single_value"];
@@ -53,6 +53,10 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
             is_concerned |= expression.exists(|inner| {
                 Ok(match inner {
                     Expr::AggregateFunction(call) => call.func.name() == "array_agg",
+                    Expr::Placeholder(_) => is_document(inner),
+                    Expr::Cast(cast) if matches!(plan, LogicalPlan::Values(_)) => {
+                        Mark::of(&cast.field).oid == Some(VARCHAR)
+                    }
                     Expr::ScalarFunction(call) if is_of_array(call) || OF_ANY.contains(&call.func.name()) => true,
                     Expr::ScalarFunction(call) if call.args.iter().any(is_subquery) => true,
                     other => branches(other).is_some(),
@@ -62,6 +66,12 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
         })
     })?;
     Ok(is_concerned)
+}
+
+/// Whether an expression is a parameter that is declared as `jsonb`.
+fn is_document(expression: &Expr) -> bool {
+    let Expr::Placeholder(Placeholder { field: Some(field), .. }) = expression else { return false };
+    Mark::of(field).oid == Some(JSONB)
 }
 
 #[derive(Default)]
@@ -76,6 +86,7 @@ impl Pass {
     fn plan(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let plan = match plan {
             LogicalPlan::Union(union) => self.union(union)?,
+            LogicalPlan::Values(values) => self.values(values)?,
             LogicalPlan::Distinct(Distinct::All(input)) if self.has_blanks => {
                 LogicalPlan::Distinct(Distinct::All(Arc::new(without_blanks(input)?)))
             }
@@ -148,6 +159,10 @@ impl Pass {
                     has_changed |= self.fill(argument, schema);
                 }
                 Transformed::new_transformed(Expr::ScalarFunction(call), has_changed)
+            }
+            // A document that a client sends is a text until here.
+            parameter @ Expr::Placeholder(_) if is_document(&parameter) => {
+                call("cast_jsonb", vec![parameter.clone()]).map_or(Transformed::no(parameter), Transformed::yes)
             }
             Expr::BinaryExpr(compared) if self.is_changed => operator(compared, schema),
             Expr::ScalarFunction(call) if is_of_array(&call) => {
@@ -227,6 +242,26 @@ impl Pass {
         let items: Vec<Expr> = items.collect();
         let input = Arc::new(LogicalPlan::Unnest(unnest));
         Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(items, input)?)))
+    }
+
+    /// Rows that are written out: casts to `varchar` make columns of it.
+    fn values(&mut self, values: Values) -> Result<LogicalPlan> {
+        let (none, of_schema) = (DFSchema::empty(), values.schema.metadata().clone());
+        let fields = values.schema.iter().enumerate().map(|(at, (relation, field))| {
+            let items: Vec<&Expr> = values.values.iter().filter_map(|row| row.get(at)).collect();
+            let mark = common(&items, &none).filter(|mark| mark.oid == Some(VARCHAR));
+            let field = match mark.filter(|_| Mark::of(field) == Mark::default()) {
+                Some(mark) => {
+                    self.is_changed = true;
+                    let metadata = mark.metadata(field.metadata().clone());
+                    Arc::new(field.as_ref().clone().with_metadata(metadata))
+                }
+                None => Arc::clone(field),
+            };
+            (relation.cloned(), field)
+        });
+        let schema = DFSchema::new_with_metadata(fields.collect(), of_schema)?;
+        Ok(LogicalPlan::Values(Values { schema: Arc::new(schema), values: values.values }))
     }
 
     /// Rows of several queries: columns of the types that they have together.

@@ -1,0 +1,88 @@
+//! The types of `EXCEPT` and `INTERSECT`: those that both sides have together, as for `UNION`.
+//!
+//! DataFusion makes joins of them, whose columns have the types of the left side. Each side whose types differ from the other's becomes a
+//! union with the other side's rows left out, so that what makes the types of a union makes these.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{Column, JoinType, NullEquality, Result};
+use datafusion::logical_expr::logical_plan::{Projection, Union};
+use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, LogicalPlanBuilder, lit};
+
+use crate::types::Mark;
+
+/// Nodes of plans beyond which sides keep their types: each operation of a chain doubles the plan below it.
+const NODES_MAX: usize = 1_000;
+
+/// Gives both sides of `EXCEPT` and `INTERSECT` the types that they have together.
+pub(crate) fn with_common_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut is_concerned = false;
+    plan.apply_with_subqueries(|node| {
+        is_concerned |= matches!(node, LogicalPlan::Join(join) if is_set_operation(join) && types_differ(join));
+        Ok(if is_concerned { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !is_concerned {
+        return Ok(plan);
+    }
+    let typed = plan.transform_up_with_subqueries(|node| {
+        let node = node.recompute_schema()?;
+        match node {
+            LogicalPlan::Join(join) if is_set_operation(&join) && types_differ(&join) => typed(join),
+            other => Ok(Transformed::yes(other)),
+        }
+    })?;
+    Ok(typed.data)
+}
+
+/// Whether a join is what a set operation became: equality of all columns, in which nulls are equal.
+fn is_set_operation(join: &Join) -> bool {
+    matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
+        && join.null_equality == NullEquality::NullEqualsNull
+        && join.on.len() == join.left.schema().fields().len()
+        && join.on.len() == join.right.schema().fields().len()
+}
+
+fn types_differ(join: &Join) -> bool {
+    let mut fields = join.left.schema().fields().iter().zip(join.right.schema().fields());
+    fields.any(|(left, right)| left.data_type() != right.data_type() || Mark::of(left) != Mark::of(right))
+}
+
+fn typed(join: Join) -> Result<Transformed<LogicalPlan>> {
+    if nodes_of(&join.left)? + nodes_of(&join.right)? > NODES_MAX {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    }
+    let (left, is_distinct) = match join.left.as_ref() {
+        LogicalPlan::Distinct(Distinct::All(input)) => (input, true),
+        _ => (&join.left, false),
+    };
+    let right = Arc::new(as_one_type(&join.right, left)?);
+    let left = as_one_type(left, &join.right)?;
+    let left = if is_distinct { LogicalPlan::Distinct(Distinct::All(Arc::new(left))) } else { left };
+    let join = Join { left: Arc::new(left), right, ..join };
+    LogicalPlan::Join(join).recompute_schema().map(Transformed::yes)
+}
+
+/// The rows of a plan, in the types that it has together with another; under the names that they have.
+fn as_one_type(plan: &Arc<LogicalPlan>, other: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
+    let nothing = LogicalPlanBuilder::from(other.as_ref().clone()).filter(lit(false))?.build()?;
+    let union = Union::try_new_with_loose_types(vec![Arc::clone(plan), Arc::new(nothing)])?;
+    let union = LogicalPlan::Union(union);
+    let columns: Vec<Column> = union.schema().columns();
+    let named = columns.into_iter().zip(plan.schema().columns());
+    let named = named.map(|(column, as_before)| {
+        let Column { relation, name, .. } = as_before;
+        Expr::Column(column).alias_qualified(relation, name)
+    });
+    let items: Vec<Expr> = named.collect();
+    Ok(LogicalPlan::Projection(Projection::try_new(items, Arc::new(union))?))
+}
+
+fn nodes_of(plan: &LogicalPlan) -> Result<usize> {
+    let mut nodes = 0;
+    plan.apply_with_subqueries(|_| {
+        nodes += 1;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(nodes)
+}
