@@ -8,13 +8,13 @@ use std::sync::mpsc;
 
 use common::{Member, pages, texts};
 use filbert_data::{FieldType, Value};
-use filbert_grid::query::{Dialect, QueryEngine, SqlError, Statement, StatementResult};
+use filbert_grid::query::{Dialect, ParameterType, QueryEngine, SqlError, Statement, StatementResult};
 
 fn run(
     member: &Member,
     text: &str,
     values: &[Value<'_>],
-    types: &[Option<FieldType>],
+    types: &[Option<ParameterType>],
 ) -> Result<Vec<String>, SqlError> {
     let statement = Statement { types, ..member.statement(text, values) };
     let result = match member.engine.execute_short(&statement) {
@@ -31,6 +31,10 @@ fn run(
     }
 }
 
+fn declared(field_type: FieldType) -> Option<ParameterType> {
+    Some(field_type.into())
+}
+
 fn decimal(text: &str) -> Value<'static> {
     Value::Decimal(text.parse().unwrap())
 }
@@ -45,8 +49,9 @@ fn member() -> Member {
 #[test]
 fn declared_types_choose_operators_and_functions() {
     let member = member();
-    let (int, exact, double) = (Some(FieldType::Integer), Some(FieldType::Decimal(None)), Some(FieldType::Double));
-    let check = |text: &str, values: &[Value<'_>], types: &[Option<FieldType>], expected: &str| {
+    let (int, exact, double) =
+        (declared(FieldType::Integer), declared(FieldType::Decimal(None)), declared(FieldType::Double));
+    let check = |text: &str, values: &[Value<'_>], types: &[Option<ParameterType>], expected: &str| {
         let text = format!("SELECT ({text})::text");
         assert_eq!(run(&member, &text, values, types).unwrap(), [expected], "{text}");
     };
@@ -61,9 +66,17 @@ fn declared_types_choose_operators_and_functions() {
     check("round($1)", &[Value::Float64(2.5)], &[double.clone()], "2");
     check("round($1)", &[decimal("2.5")], &exacts, "3");
     check("sqrt($1)", &[Value::Int32(4)], &[int.clone()], "2");
-    check("substr('abc', $1)", &[Value::Int16(2)], &[Some(FieldType::SmallInt)], "bc");
+    check("substr('abc', $1)", &[Value::Int16(2)], &[declared(FieldType::SmallInt)], "bc");
     check("$1 || $2", &[Value::Text("a".into()), Value::Text("b".into())], &[], "ab");
     check("coalesce($1, 7)", &[Value::Null], &[], "7");
+    // PostgreSQL's numbers of types that Arrow has not: `jsonb` has one form, `bpchar` blanks that do not count.
+    let of_postgres = |field_type, oid| [Some(ParameterType { field_type, pg_type: Some(oid) })];
+    let jsonb = of_postgres(FieldType::Json, 3802);
+    check("$1", &[Value::Json("{\"b\":1, \"a\":2}".into())], &jsonb, "{\"a\": 2, \"b\": 1}");
+    check("$1 = '{\"a\":2,\"b\":1}'", &[Value::Json("{\"b\":1, \"a\":2}".into())], &jsonb, "true");
+    check("$1 = 'a '", &[Value::Text("a".into())], &of_postgres(FieldType::Varchar, 1042), "true");
+    check("pg_typeof($1)", &[Value::Text("a".into())], &of_postgres(FieldType::Varchar, 1043), "character varying");
+    check("$1 || array['b']", &[Value::Text("a".into())], &of_postgres(FieldType::Varchar, 1043), "{a,b}");
     let unknown = run(&member, "SELECT $1 + $2", &[Value::Null, Value::Null], &[]).unwrap_err();
     assert_eq!(unknown.sqlstate(), "42725");
 }
@@ -71,8 +84,8 @@ fn declared_types_choose_operators_and_functions() {
 #[test]
 fn parameters_mean_what_literals_mean() {
     let member = member();
-    let (int, exact) = (Some(FieldType::Integer), Some(FieldType::Decimal(None)));
-    let cases: [(&str, &str, Value<'static>, Option<FieldType>); 9] = [
+    let (int, exact) = (declared(FieldType::Integer), declared(FieldType::Decimal(None)));
+    let cases: [(&str, &str, Value<'static>, Option<ParameterType>); 9] = [
         ("SELECT x / # FROM t ORDER BY id", "2", Value::Int32(2), int.clone()),
         ("SELECT (x / #)::text FROM t ORDER BY id", "2.0", decimal("2.0"), exact.clone()),
         ("SELECT id FROM t WHERE x = #", "7", Value::Int32(7), int.clone()),
@@ -83,10 +96,10 @@ fn parameters_mean_what_literals_mean() {
         ("SELECT n * # FROM t ORDER BY id", "2", Value::Int32(2), int.clone()),
         ("SELECT coalesce(x, #) FROM t ORDER BY id", "5", Value::Int32(5), int),
     ];
-    for (text, literal, value, declared) in cases {
+    for (text, literal, value, of) in cases {
         let expected = run(&member, &text.replace('#', literal), &[], &[]).unwrap();
         let with_parameter = text.replace('#', "$1");
-        let found = run(&member, &with_parameter, std::slice::from_ref(&value), &[declared]).unwrap();
+        let found = run(&member, &with_parameter, std::slice::from_ref(&value), &[of]).unwrap();
         assert_eq!(found, expected, "{text}, {literal}");
     }
 }
@@ -94,8 +107,8 @@ fn parameters_mean_what_literals_mean() {
 #[test]
 fn changes_take_parameters_of_their_types() {
     let member = member();
-    let int = Some(FieldType::Integer);
-    let change = |text: &str, values: &[Value<'_>], types: &[Option<FieldType>]| {
+    let int = declared(FieldType::Integer);
+    let change = |text: &str, values: &[Value<'_>], types: &[Option<ParameterType>]| {
         assert_eq!(run(&member, text, values, types).unwrap(), ["count 1"], "{text}");
     };
     change(
@@ -103,8 +116,8 @@ fn changes_take_parameters_of_their_types() {
         &[Value::Int32(5), Value::Int32(2)],
         &[int.clone(), int.clone()],
     );
-    change("UPDATE t SET n = n * $1 WHERE id = 1", &[decimal("1.5")], &[Some(FieldType::Decimal(None))]);
-    change("UPDATE t SET x = $1 WHERE id = 1", &[decimal("2.5")], &[Some(FieldType::Decimal(None))]);
+    change("UPDATE t SET n = n * $1 WHERE id = 1", &[decimal("1.5")], &[declared(FieldType::Decimal(None))]);
+    change("UPDATE t SET x = $1 WHERE id = 1", &[decimal("2.5")], &[declared(FieldType::Decimal(None))]);
     change("UPDATE t SET f = f + $1 WHERE id = 1", &[Value::Text("1".into())], &[]);
     assert_eq!(member.rows("SELECT x, n, f FROM t ORDER BY id"), ["3|2.25|3.5", "6|NULL|NULL"]);
     let described = member.describe("UPDATE t SET x = x + $1, n = $2 WHERE id = $3").unwrap();

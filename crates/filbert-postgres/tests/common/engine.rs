@@ -29,8 +29,8 @@ use filbert_grid::{
     GridError, Map,
     query::{
         ColumnMeta, Command, CopyFormat, CopyKind, Cursor, DescribeReply, Description, EntryFilter, MapQuery, Page,
-        PageReply, PreparedQuery, QueryEngine, RowWriter, RowWriterReply, Running, Severity, SqlError, SqlErrorCode,
-        Statement, StatementReply, StatementResult, TransactionState, WriteMode, arrow_type,
+        PageReply, ParameterType, PreparedQuery, QueryEngine, RowWriter, RowWriterReply, Running, Severity, SqlError,
+        SqlErrorCode, Statement, StatementReply, StatementResult, TransactionState, WriteMode, arrow_type,
     },
 };
 
@@ -275,11 +275,12 @@ impl QueryEngine for Engine {
         running
     }
 
-    fn describe(&self, statement: &Statement<'_>, known: &[Option<FieldType>], reply: DescribeReply) {
+    fn describe(&self, statement: &Statement<'_>, known: &[Option<ParameterType>], reply: DescribeReply) {
         let text = statement.text;
         let (words, _) = number(text);
         let parameters = text.matches('$').count();
-        let types = (0..parameters).map(|at| known.get(at).cloned().flatten().unwrap_or(FieldType::Varchar)).collect();
+        let known = |at: usize| known.get(at).cloned().flatten().map(|known| known.field_type);
+        let types = (0..parameters).map(|at| known(at).unwrap_or(FieldType::Varchar)).collect();
         let (command, columns) = match words {
             "insert" | "insert warned" => (Command::Insert, None),
             "begin" | "START TRANSACTION" => (Command::Other("BEGIN"), None),

@@ -15,7 +15,7 @@ use crate::dml::targets::{fit_targets, target_columns};
 use crate::dml::{Changed, Dml, Rows, literals};
 use crate::error::{of_datafusion, parsing_error};
 use crate::plan::columns::name_columns;
-use crate::plan::scope;
+use crate::plan::{scope, values};
 
 impl Dml<'_> {
     /// Runs an INSERT or SINK.
@@ -37,43 +37,45 @@ impl Dml<'_> {
         };
         let mut query = (**source).clone();
         let defaults = take_defaults(&mut query);
-        quote_numbers(&mut query, &|place| Some(&mapping.columns.get(*targets.get(place)?)?.field_type));
-        scope::resolve(self.tables, self.dialect, &mut query)?;
-        name_columns(&mut query, &|name| self.tables.visible_columns(name));
-        let mut stream = self.stream(query, parameters).await?;
-        let width = stream.schema().fields().len();
-        fit_targets(&mapping, &insert.columns, &mut targets, width);
-        if width != targets.len() {
-            return Err(parsing_error(format!(
-                "{} columns of {:?} are to be written and the source has {width}, expected as many",
-                targets.len(),
-                insert.table
-            )));
-        }
-        let is_given = |number: usize| (0..width).map(move |source| (number, source));
         let mut number = 0;
-        while let Some(batch) = stream.next().await {
-            let batch = batch.map_err(|error| of_datafusion(&error))?;
-            let rows = Rows::of(&batch);
-            for at in 0..batch.num_rows() {
-                let mut row = vec![Value::Null; mapping.columns.len()];
-                let mut given = vec![false; row.len()];
-                for ((number, source), &target) in is_given(number).zip(&targets) {
-                    if defaults.contains(&(number, source)) {
-                        continue;
+        for mut query in values::split(query) {
+            quote_numbers(&mut query, &|place| Some(&mapping.columns.get(*targets.get(place)?)?.field_type));
+            scope::resolve(self.tables, self.dialect, &mut query)?;
+            name_columns(&mut query, &|name| self.tables.visible_columns(name));
+            let mut stream = self.stream(query, parameters).await?;
+            let width = stream.schema().fields().len();
+            fit_targets(&mapping, &insert.columns, &mut targets, width);
+            if width != targets.len() {
+                return Err(parsing_error(format!(
+                    "{} columns of {:?} are to be written and the source has {width}, expected as many",
+                    targets.len(),
+                    insert.table
+                )));
+            }
+            let is_given = |number: usize| (0..width).map(move |source| (number, source));
+            while let Some(batch) = stream.next().await {
+                let batch = batch.map_err(|error| of_datafusion(&error))?;
+                let rows = Rows::of(&batch);
+                for at in 0..batch.num_rows() {
+                    let mut row = vec![Value::Null; mapping.columns.len()];
+                    let mut given = vec![false; row.len()];
+                    for ((number, source), &target) in is_given(number).zip(&targets) {
+                        if defaults.contains(&(number, source)) {
+                            continue;
+                        }
+                        if number == 0 {
+                            inserter.maker().check_target(target)?;
+                        }
+                        if let (Some(place), Some(given)) = (row.get_mut(target), given.get_mut(target)) {
+                            let value = rows.get(source, at)?;
+                            *place = inserter.maker().convert_field(target, value, rows.is_untyped(source))?;
+                            *given = true;
+                        }
                     }
-                    if number == 0 {
-                        inserter.maker().check_target(target)?;
-                    }
-                    if let (Some(place), Some(given)) = (row.get_mut(target), given.get_mut(target)) {
-                        let value = rows.get(source, at)?;
-                        *place = inserter.maker().convert_field(target, value, rows.is_untyped(source))?;
-                        *given = true;
-                    }
+                    inserter.maker().complete(&mut row, &given, &self.occasion)?;
+                    adding.add(&inserter, &row, parameters, &self.occasion)?;
+                    number += 1;
                 }
-                inserter.maker().complete(&mut row, &given, &self.occasion)?;
-                adding.add(&inserter, &row, parameters, &self.occasion)?;
-                number += 1;
             }
         }
         self.make(adding, &inserter, returning.as_ref(), parameters).await

@@ -221,7 +221,8 @@ fn subject_of_plan(text: &str) -> Option<SqlSubject> {
         let nearest = rest.split('\'').nth(1).map(str::to_owned);
         return Some(SqlSubject::Function { name: name.to_owned(), arguments: None, nearest });
     }
-    if let Some((_, rest)) = text.split_once("common type to coerce ") {
+    let coerced = text.split_once("common type to coerce ").or_else(|| text.split_once("Failed to coerce types "));
+    if let Some((_, rest)) = coerced {
         let (types, sign) = rest.split_once(" in ")?;
         let (left, right) = types.split_once(" and ")?;
         let sign = sign.trim_end_matches(" expression").to_owned();

@@ -144,6 +144,8 @@ fn of_root(root: &DataFusionError) -> SqlError {
         DataFusionError::ArrowError(error, _) => of_arrow(error),
         DataFusionError::SchemaError(error, _) => of_schema(error),
         DataFusionError::Plan(text) => library::planning(text),
+        // Of BETWEEN it says so as if it were a defect of its own.
+        DataFusionError::Internal(text) if text.starts_with("Failed to coerce types ") => library::planning(text),
         DataFusionError::NotImplemented(text) => library::not_implemented(text),
         DataFusionError::Execution(text) => library::computing(text),
         DataFusionError::SQL(..) => parsing_error("the statement cannot be understood"),

@@ -1,5 +1,5 @@
 //! Conditions about no column, over aggregates that have a row without any input: `HAVING (SELECT false)`,
-//! `SELECT .. FROM (SELECT count(*) ..) WHERE random() < 0.5`.
+//! `SELECT .. FROM (SELECT count(*) ..) WHERE random() < 0.5`; also about a column that is a constant.
 //!
 //! DataFusion moves such a condition below the aggregate, as one about its keys, where it takes the rows from the aggregate but not the
 //! aggregate's own row. A limit that takes no row away keeps it above.
@@ -15,8 +15,19 @@ const ROWS_MAX: usize = usize::MAX >> 1;
 /// Keeps conditions about no column above aggregates.
 pub(crate) fn keep_above(plan: LogicalPlan) -> Result<LogicalPlan> {
     let (mut has_condition, mut has_aggregate) = (false, false);
+    let (mut has_any_condition, mut has_constant) = (false, false);
     plan.apply_with_subqueries(|node| {
         has_aggregate |= matches!(node, LogicalPlan::Aggregate(aggregate) if has_always_a_row(aggregate));
+        // A condition about a column that is a constant comes to be about none.
+        has_constant |= match node {
+            LogicalPlan::Projection(projection) => projection.expr.iter().any(|item| item.column_refs().is_empty()),
+            _ => false,
+        };
+        has_any_condition |= match node {
+            LogicalPlan::Filter(_) => true,
+            LogicalPlan::Join(join) => join.filter.is_some() || !join.on.is_empty(),
+            _ => false,
+        };
         has_condition |= match node {
             LogicalPlan::Filter(filter) => is_about_nothing(&filter.predicate),
             LogicalPlan::Join(join) => join.filter.as_ref().is_some_and(is_about_nothing),
@@ -24,6 +35,7 @@ pub(crate) fn keep_above(plan: LogicalPlan) -> Result<LogicalPlan> {
         };
         Ok(TreeNodeRecursion::Continue)
     })?;
+    has_condition |= has_any_condition && has_constant;
     if !has_condition || !has_aggregate {
         return Ok(plan);
     }

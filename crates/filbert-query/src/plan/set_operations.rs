@@ -66,16 +66,19 @@ fn typed(join: Join) -> Result<Transformed<LogicalPlan>> {
 /// The rows of a plan, in the types that it has together with another; under the names that they have.
 fn as_one_type(plan: &Arc<LogicalPlan>, other: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
     let nothing = LogicalPlanBuilder::from(other.as_ref().clone()).filter(lit(false))?.build()?;
-    let union = Union::try_new_with_loose_types(vec![Arc::clone(plan), Arc::new(nothing)])?;
-    let union = LogicalPlan::Union(union);
-    let columns: Vec<Column> = union.schema().columns();
-    let named = columns.into_iter().zip(plan.schema().columns());
-    let named = named.map(|(column, as_before)| {
-        let Column { relation, name, .. } = as_before;
-        Expr::Column(column).alias_qualified(relation, name)
-    });
-    let items: Vec<Expr> = named.collect();
-    Ok(LogicalPlan::Projection(Projection::try_new(items, Arc::new(union))?))
+    let union = Union::try_new_with_loose_types(vec![numbered(plan)?, numbered(&Arc::new(nothing))?])?;
+    let columns = union.schema.columns().into_iter().zip(plan.schema().columns());
+    let items =
+        columns.map(|(column, Column { relation, name, .. })| Expr::Column(column).alias_qualified(relation, name));
+    let items: Vec<Expr> = items.collect();
+    Ok(LogicalPlan::Projection(Projection::try_new(items, Arc::new(LogicalPlan::Union(union)))?))
+}
+
+/// The same rows, whose columns are called by their places: rules that make their types do not keep what they are of.
+fn numbered(plan: &Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
+    let columns = plan.schema().columns().into_iter().enumerate();
+    let items: Vec<Expr> = columns.map(|(at, column)| Expr::Column(column).alias(format!("${at}"))).collect();
+    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(items, Arc::clone(plan))?)))
 }
 
 fn nodes_of(plan: &LogicalPlan) -> Result<usize> {

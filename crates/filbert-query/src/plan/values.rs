@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 
 use datafusion::common::DataFusionError;
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, UnaryOperator, Value,
-    Values, Visit, VisitMut, Visitor, VisitorMut,
+    DataType, Expr, Ident, Parens, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, UnaryOperator,
+    Value, Values, Visit, VisitMut, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -40,6 +40,26 @@ pub(crate) fn found_in(query: &Query) -> (bool, bool) {
     let mut found = Found(false, false);
     let _ = query.visit(&mut found);
     (found.0, found.1)
+}
+
+/// The rows of an INSERT's `VALUES` as queries, in order: a row of which something is computed is a query of its own, so that each of its
+/// items is what its column makes of it, whatever other rows have there.
+pub(crate) fn split(query: Query) -> Vec<Query> {
+    let SetExpr::Values(values) = query.body.as_ref() else { return vec![query] };
+    let width = |row: &Parens<Vec<Expr>>| row.content.len();
+    let is_plain = query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+    let is_even = values.rows.windows(2).all(|pair| matches!(pair, [one, other] if width(one) == width(other)));
+    let is_computed = |row: &Parens<Vec<Expr>>| !row.content.iter().all(is_written_out);
+    if values.rows.len() < 2 || !is_plain || !is_even || !values.rows.iter().any(is_computed) {
+        return vec![query];
+    }
+    let groups = values.rows.chunk_by(|one, other| !is_computed(one) && !is_computed(other));
+    let of_rows = |rows: &[Parens<Vec<Expr>>]| {
+        let values =
+            Values { rows: rows.to_vec(), explicit_row: values.explicit_row, value_keyword: values.value_keyword };
+        Query { body: Box::new(SetExpr::Values(values)), ..query.clone() }
+    };
+    groups.map(of_rows).collect()
 }
 
 /// Whether an item is the next number of a sequence: rows get theirs in order.

@@ -9,12 +9,14 @@
 //! | refers to no outer row | a scalar subquery, which runs once; `IN` as a condition, a semi join; `NOT IN`, a null-aware anti join |
 //! | `EXISTS` as a condition, with outer columns in the conditions over its rows alone | a semi or anti join |
 //! | an aggregate over rows with `inner = outer` | one aggregation and a left join |
+//! | without rows of its own | the expression that it is (`inline`) |
 //! | everything else | a join with the distinct outer values (`push`) |
 //!
 //! `x IN (..)` within an expression is whether there is such a row, else whether there may be one for a null, else false; and so
 //! are `<op> ANY (..)` and `<op> ALL (..)`.
 
 mod forms;
+mod inline;
 mod push;
 mod single;
 
@@ -45,6 +47,7 @@ pub(crate) fn unnest(plan: LogicalPlan) -> Result<LogicalPlan> {
         return Ok(plan);
     }
     no_outer_aggregates(&plan)?;
+    let plan = inline::inline(plan)?;
     let mut unnest = Unnest { number: 0 };
     Ok(plan.transform_up_with_subqueries(|plan| unnest.node(plan))?.data)
 }

@@ -110,11 +110,19 @@ fn widened(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(transformed)
 }
 
+/// The type of whole numbers of which some are counts of a window's rows, which have no sign: they are not decimals together.
+fn whole<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
+    let mut with_sign = types.clone().filter(|found| found.is_signed_integer());
+    let is_mixed = types.clone().any(|found| *found == DataType::UInt64) && with_sign.next().is_some();
+    (is_mixed && types.clone().all(DataType::is_integer)).then_some(DataType::Int64)
+}
+
 /// Rows of several queries, of which some have decimals where others have floating-point numbers.
 fn united(union: Union) -> Result<Transformed<LogicalPlan>> {
     let types =
         |at: usize| union.inputs.iter().filter_map(move |input| Some(input.schema().fields().get(at)?.data_type()));
-    let wanted: Vec<Option<DataType>> = (0..union.schema.fields().len()).map(|at| floating(types(at))).collect();
+    let wanted: Vec<Option<DataType>> =
+        (0..union.schema.fields().len()).map(|at| floating(types(at)).or_else(|| whole(types(at)))).collect();
     if wanted.iter().all(Option::is_none) {
         return Ok(Transformed::no(LogicalPlan::Union(union)));
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
+use datafusion::logical_expr::expr::{InSubquery, Placeholder, ScalarFunction, SetComparison};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{Projection, Union, Values};
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, LogicalPlan, Operator, Unnest};
+use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, LogicalPlan, Operator, Subquery, Unnest};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::super::operators::{binary, call};
@@ -142,6 +142,14 @@ impl Pass {
                     has_changed |= self.fill(item, schema);
                 }
                 Transformed::new_transformed(Expr::AggregateFunction(function), has_changed)
+            }
+            Expr::InSubquery(compared) if has_own_blanks(&compared.subquery) => {
+                let subquery = rows_without_blanks(compared.subquery)?;
+                Transformed::yes(Expr::InSubquery(InSubquery { subquery, ..compared }))
+            }
+            Expr::SetComparison(compared) if has_own_blanks(&compared.subquery) => {
+                let subquery = rows_without_blanks(compared.subquery)?;
+                Transformed::yes(Expr::SetComparison(SetComparison { subquery, ..compared }))
             }
             // A subquery that runs on its own has no type when the call is computed.
             Expr::ScalarFunction(mut call) if call.args.iter().any(is_subquery) && !loses_type(&call) => {
@@ -342,6 +350,7 @@ fn sees_no_blanks(expression: &Expr) -> bool {
         }
         Expr::AggregateFunction(call) => !OF_VALUES.contains(&call.func.name()),
         Expr::BinaryExpr(_) | Expr::InList(_) | Expr::Between(_) => true,
+        Expr::InSubquery(_) | Expr::SetComparison(_) => true,
         Expr::Cast(_) | Expr::TryCast(_) => true,
         _ => false,
     }
@@ -364,6 +373,16 @@ fn operator(compared: BinaryExpr, schema: &DFSchema) -> Transformed<Expr> {
         Some(planned) => Transformed::yes(planned),
         None => Transformed::no(Expr::BinaryExpr(compared)),
     }
+}
+
+/// Whether values that are compared with have blanks at their end that do not count.
+fn has_own_blanks(subquery: &Subquery) -> bool {
+    subquery.subquery.schema().fields().iter().any(|field| Mark::of(field).length == Length::Own)
+}
+
+fn rows_without_blanks(subquery: Subquery) -> Result<Subquery> {
+    let plan = without_blanks(Arc::clone(&subquery.subquery))?;
+    Ok(subquery.with_plan(Arc::new(plan)))
 }
 
 /// Rows without blanks that do not count.

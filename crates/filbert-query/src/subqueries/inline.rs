@@ -1,0 +1,58 @@
+//! Subqueries that are one expression: `(SELECT x)` as `x`.
+//!
+//! Within the condition of another subquery DataFusion makes joins of them whose columns it confuses.
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
+/// Puts the expressions of such subqueries in their places.
+pub(super) fn inline(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let inlined = plan.transform_up_with_subqueries(|plan| {
+        if !super::has_subqueries(&plan) {
+            return Ok(Transformed::no(plan));
+        }
+        let schema = merge_schema(&plan.inputs());
+        let names = NamePreserver::new(&plan);
+        let inlined = plan.map_expressions(|expression| {
+            let name = names.save(&expression);
+            let inlined = expression.transform_up(|inner| {
+                Ok(match expression_of(&inner) {
+                    Some(expression) => Transformed::yes(within(expression, &schema)?),
+                    None => Transformed::no(inner),
+                })
+            })?;
+            Ok(inlined.update_data(|expression| name.restore(expression)))
+        })?;
+        match inlined.transformed {
+            true => inlined.map_data(LogicalPlan::recompute_schema),
+            false => Ok(inlined),
+        }
+    })?;
+    Ok(inlined.data)
+}
+
+/// The expression that a subquery without rows of its own is; `None` for others, and for one that is to be computed once.
+fn expression_of(subquery: &Expr) -> Option<Expr> {
+    let Expr::ScalarSubquery(subquery) = subquery else { return None };
+    let LogicalPlan::Projection(projection) = subquery.subquery.as_ref() else { return None };
+    let is_row = matches!(projection.input.as_ref(), LogicalPlan::EmptyRelation(empty) if empty.produce_one_row);
+    let [item] = projection.expr.as_slice() else { return None };
+    let item = item.clone().unalias();
+    (is_row && !item.is_volatile() && !super::has_subquery(&item)).then_some(item)
+}
+
+/// The expression where the subquery stood: columns of the rows there are outer ones no more.
+fn within(expression: Expr, schema: &DFSchema) -> Result<Expr> {
+    let placed = expression.transform_up(|inner| {
+        Ok(match inner {
+            Expr::OuterReferenceColumn(_, column) if schema.has_column(&column) => {
+                Transformed::yes(Expr::Column(column))
+            }
+            other => Transformed::no(other),
+        })
+    })?;
+    Ok(placed.data)
+}
