@@ -9,8 +9,9 @@
 //!  door ── MapQuery ──► QueryEngine::prepare ──► PreparedQuery ── run ──► Answer, Answer, ..
 //! ```
 //!
-//! Rows travel as Arrow record batches. A column of each [`FieldType`] is an array of the type that [`arrow_type`] gives; texts may
-//! also come as `Utf8` or `LargeUtf8`, a UUID is its text, and an object is the bytes of a blob. [`ColumnReader`] reads any of them as values.
+//! Rows travel as Arrow record batches. A column of each [`FieldType`](filbert_data::FieldType) is an array of the type that [`arrow_type`]
+//! gives; texts may also come as `Utf8` or `LargeUtf8`, a UUID is its text, and an object is the bytes of a blob. [`ColumnReader`] reads any
+//! of them as values.
 //!
 //! Doors that know users by more than a connection pass a [`Session`] with each statement.
 

@@ -102,7 +102,8 @@ fn quantified_values(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
         _ => false,
     };
-    if !(0..tokens.len()).any(|at| is_start(&tokens[at..])) {
+    let starts_at = |at: usize| tokens.get(at..).is_some_and(is_start);
+    if !(0..tokens.len()).any(starts_at) {
         return tokens;
     }
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 8);
@@ -113,7 +114,7 @@ fn quantified_values(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         let mut add = |tokens: Vec<Token>| out.extend(tokens.into_iter().map(|token| TokenWithSpan { token, span }));
         match token.token {
             Token::LParen => {
-                let holds_values = at > 0 && is_start(&tokens[at - 1..]);
+                let holds_values = at.checked_sub(1).is_some_and(starts_at);
                 open.push(holds_values);
                 add(vec![Token::LParen]);
                 if holds_values {
