@@ -34,6 +34,7 @@ use crate::paths::{self, Path};
 use crate::plan::fairness::fair;
 use crate::plan::planner::{PlannedQuery, bind, with_parameters};
 use crate::plan::session::Sessions;
+use crate::plan::soft_limits;
 use crate::plans::{Plan, PlanCacheStatistics, Plans};
 use crate::predicates;
 use crate::row_writer;
@@ -440,7 +441,10 @@ impl Task {
                 state.create_physical_plan(&plan).await
             }
         };
-        physical.and_then(|plan| fair(plan, &self.limits)).map_err(|error| of_datafusion(&error))
+        physical
+            .and_then(soft_limits::runnable)
+            .and_then(|plan| fair(plan, &self.limits))
+            .map_err(|error| of_datafusion(&error))
     }
 
     async fn query(

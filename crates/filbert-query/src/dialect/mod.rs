@@ -17,6 +17,7 @@ mod hooks;
 mod json;
 mod names;
 mod places;
+mod precedence;
 mod rewrite;
 mod served;
 mod server;

@@ -15,6 +15,7 @@ use filbert_grid::query::{Dialect, SqlError};
 
 use super::json::{call, text};
 use super::names;
+use super::precedence;
 use super::served;
 use super::server;
 use super::types::{planner_type, sql_type};
@@ -25,6 +26,7 @@ use crate::error::parsing_error;
 pub(super) fn rewrite<T: Visit + VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
     served::check(tree)?;
     names::check_tables(tree)?;
+    precedence::resolve(tree);
     if of != Dialect::Hazelcast {
         server::rewrite(tree, of)?;
     }
@@ -186,6 +188,7 @@ impl VisitorMut for Rewriter {
                     None => return refuse(format!("there is no literal of type {data_type}")),
                 }
             }
+            Expr::Case { .. } if self.of == Dialect::Postgres => narrow(expression, self.of),
             Expr::Function(function) if self.of == Dialect::Postgres => {
                 narrow_arguments(function);
                 if let Some(choice) = nullif(function) {

@@ -363,6 +363,14 @@ fn in_postgresql(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
                 Err(expr) => Transformed::no(Expr::Cast(Cast { expr: Box::new(expr), field })),
             }
         }
+        Expr::Negative(operand) if operand.get_type(schema).is_ok_and(|found| found.is_floating()) => {
+            match numbers::operators::function(numbers::NEGATE) {
+                Some(function) => {
+                    Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![*operand])))
+                }
+                None => Transformed::no(Expr::Negative(operand)),
+            }
+        }
         Expr::ScalarFunction(call) => {
             let known = match Expr::ScalarFunction(call.clone()).get_type(schema) {
                 Ok(result) => numbers::with_scale(&call, &result),

@@ -10,6 +10,7 @@
 //! | `series` | `generate_series`, `generate_stream` |
 //! | `apart` | casts of the same expression told apart |
 //! | `checked` | `+ - *` that fail instead of wrapping around, and division |
+//! | `choices` | `CASE` while a statement is planned |
 //! | `distinct` | `array_agg(DISTINCT ..)`, `string_agg(DISTINCT ..)` |
 //! | `fields` | members of objects: `object['member']` |
 //! | `postgres` | values as PostgreSQL has them: patterns, `jsonb`, texts, arrays, casts |
@@ -19,6 +20,7 @@
 
 mod apart;
 mod checked;
+pub(crate) mod choices;
 mod distinct;
 mod fields;
 mod json;
@@ -45,7 +47,9 @@ pub(crate) use apart::{AS_CAST, Arguments};
 pub(crate) use distinct::distinct;
 pub(crate) use fields::{Fields, value_of_field};
 pub(crate) use json::{Kind, Node, push_json_text};
-pub(crate) use postgres::dates::{CommonTypes, moment_of_column, takes_zone, zone_of_changes};
+pub(crate) use postgres::dates::{
+    CommonTypes, common_type as common_type_of_dates, moment_of_column, takes_zone, zone_of_changes,
+};
 pub(crate) use postgres::told::tell;
 pub(crate) use postgres::{Document, Keys, Quoted, Values, ValuesRule, escaped_pattern, lower, truth_of};
 pub(crate) use server::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY, array_parameters};
@@ -79,6 +83,9 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
         for aggregate in numbers::aggregates().into_iter().chain(postgres::aggregates()) {
             context.register_udaf(aggregate);
         }
+    }
+    for function in choices::functions().into_iter().chain([numbers::free::udf()]) {
+        context.register_udf(function);
     }
     context.register_udf(apart::udf());
     for (name, function) in series::functions() {

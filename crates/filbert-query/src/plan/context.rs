@@ -14,7 +14,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::file_options::file_type::FileType;
 use datafusion::common::{DFSchema, DataFusionError, ResolvedTableReference, Result, TableReference};
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner};
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
@@ -24,7 +24,9 @@ use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias};
 use filbert_grid::query::{Dialect, ParameterType};
 
 use crate::functions::tell;
+use crate::plan::calls;
 use crate::plan::parameters::{infer, infer_in_plan};
+use crate::plan::relations::Relations;
 use crate::plan::session::dialect_of;
 use crate::plan::set_operations;
 use crate::types::{field, with_pg_type};
@@ -42,7 +44,7 @@ pub(crate) async fn plan_statement(
     types: &ParameterTypes,
 ) -> Result<LogicalPlan> {
     let references = state.resolve_table_references(&statement)?;
-    let mut context = Context { state, tables: HashMap::with_capacity(references.len()) };
+    let mut context = Context::new(state);
     for reference in references {
         let resolved = context.resolved(reference);
         if !context.tables.contains_key(&resolved)
@@ -52,12 +54,14 @@ pub(crate) async fn plan_statement(
             context.tables.insert(resolved, provider_as_source(table));
         }
     }
-    let PlannerStatement::Statement(statement) = statement else {
+    let PlannerStatement::Statement(mut statement) = statement else {
         return Err(DataFusionError::Internal("a statement became another one".to_owned()));
     };
+    calls::written(&mut *statement);
     let planner = SqlToRel::new_with_options(&context, options(state));
-    let plan = infer_in_plan(planner.sql_statement_to_plan_with_context(*statement, &mut with_types(types))?)?;
-    with_told_types(state, set_operations::with_common_types(plan)?)
+    let plan = planner.sql_statement_to_plan_with_context(*statement, &mut with_types(types))?;
+    let plan = set_operations::with_common_types(infer_in_plan(calls::settled(plan)?)?)?;
+    with_told_types(state, plan)
 }
 
 /// A plan whose expressions have the types that they have in its dialect, where Arrow has none for them.
@@ -71,13 +75,15 @@ pub(crate) fn with_told_types(state: &SessionState, plan: LogicalPlan) -> Result
 /// As [`plan_statement`].
 pub(crate) fn plan_expression(
     state: &SessionState,
-    expr: SqlExpr,
+    mut expr: SqlExpr,
     schema: &DFSchema,
     types: &ParameterTypes,
 ) -> Result<Expr> {
-    let context = Context { state, tables: HashMap::new() };
+    calls::written(&mut expr);
+    let context = Context::new(state);
     let planner = SqlToRel::new_with_options(&context, options(state));
     let expr = planner.sql_to_expr_with_alias(ExprWithAlias { expr, alias: None }, schema, &mut with_types(types))?;
+    let expr = calls::settled_expression(expr, schema)?.data;
     Ok(infer(expr, schema)?.data)
 }
 
@@ -109,9 +115,14 @@ fn options(state: &SessionState) -> ParserOptions {
 struct Context<'s> {
     state: &'s SessionState,
     tables: HashMap<ResolvedTableReference, Arc<dyn TableSource>>,
+    relations: [Arc<dyn RelationPlanner>; 1],
 }
 
-impl Context<'_> {
+impl<'s> Context<'s> {
+    fn new(state: &'s SessionState) -> Context<'s> {
+        Context { state, tables: HashMap::new(), relations: [Arc::new(Relations::default())] }
+    }
+
     fn resolved(&self, name: TableReference) -> ResolvedTableReference {
         let defaults = &self.state.config_options().catalog;
         name.resolve(&defaults.default_catalog, &defaults.default_schema)
@@ -121,6 +132,10 @@ impl Context<'_> {
 impl ContextProvider for Context<'_> {
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
         self.state.expr_planners()
+    }
+
+    fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        &self.relations
     }
 
     fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {

@@ -1,6 +1,7 @@
 //! From a parsed query to a plan: what the dialects mean differently is put right in the syntax tree, names are resolved
 //! (`scope`), the rest is DataFusion's planner and optimizer.
 
+mod calls;
 pub(crate) mod columns;
 pub(crate) mod context;
 pub(crate) mod fairness;
@@ -11,9 +12,11 @@ pub(crate) mod memory;
 pub(crate) mod order;
 pub(crate) mod parameters;
 pub(crate) mod planner;
+mod relations;
 pub(crate) mod scope;
 pub(crate) mod session;
 mod set_operations;
+pub(crate) mod soft_limits;
 pub(crate) mod ternary;
 pub(crate) mod values;
 pub(crate) mod windows;

@@ -1,6 +1,6 @@
 //! The types of parameters of which neither the client nor an operator tells anything: that of what they stand beside.
 //!
-//! A parameter in `coalesce`, `nullif`, `greatest`, `least` or as a result of `CASE` has the type of the others there, as a text in
+//! A parameter in an array, in `coalesce`, `nullif`, `greatest`, `least` or as a result of `CASE` has the type of the others there, as a text in
 //! quotes has in PostgreSQL.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use crate::plan::planner::unaliased;
 
 /// Functions whose arguments are of one type.
-const OF_ONE_TYPE: [&str; 6] = ["coalesce", "nullif", "greatest", "least", "nvl", "ifnull"];
+const OF_ONE_TYPE: [&str; 7] = ["coalesce", "nullif", "greatest", "least", "nvl", "ifnull", "make_array"];
 
 /// Gives parameters of a plan the types of what they stand beside.
 pub(crate) fn infer_in_plan(plan: LogicalPlan) -> Result<LogicalPlan> {

@@ -1,15 +1,18 @@
-//! The types of `EXCEPT` and `INTERSECT`: those that both sides have together, as for `UNION`.
+//! The types of `UNION`, `EXCEPT` and `INTERSECT`: those that all sides have together.
 //!
-//! DataFusion makes joins of them, whose columns have the types of the left side. Each side whose types differ from the other's becomes a
+//! DataFusion gives a `UNION` the types of its first part until types are coerced. Numbers, dates and timestamps get theirs here, so that
+//! what is planned above sees them. Of `EXCEPT` and `INTERSECT` DataFusion makes joins of them, whose columns have the types of the left side. Each side whose types differ from the other's becomes a
 //! union with the other side's rows left out, so that what makes the types of a union makes these.
 
 use std::sync::Arc;
 
+use arrow_schema::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::logical_expr::logical_plan::{Projection, Union};
-use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, LogicalPlanBuilder, cast, lit};
 
+use crate::functions::{common_type_of_dates, numbers};
 use crate::types::Mark;
 
 /// Nodes of plans beyond which sides keep their types: each operation of a chain doubles the plan below it.
@@ -19,7 +22,11 @@ const NODES_MAX: usize = 1_000;
 pub(crate) fn with_common_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut is_concerned = false;
     plan.apply_with_subqueries(|node| {
-        is_concerned |= matches!(node, LogicalPlan::Join(join) if is_set_operation(join) && types_differ(join));
+        is_concerned |= match node {
+            LogicalPlan::Join(join) => is_set_operation(join) && types_differ(join),
+            LogicalPlan::Union(union) => !wanted(union).iter().all(Option::is_none),
+            _ => false,
+        };
         Ok(if is_concerned { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     if !is_concerned {
@@ -29,10 +36,46 @@ pub(crate) fn with_common_types(plan: LogicalPlan) -> Result<LogicalPlan> {
         let node = node.recompute_schema()?;
         match node {
             LogicalPlan::Join(join) if is_set_operation(&join) && types_differ(&join) => typed(join),
+            LogicalPlan::Union(union) => united(union).map(Transformed::yes),
             other => Ok(Transformed::yes(other)),
         }
     })?;
     Ok(typed.data)
+}
+
+/// The types of a union's columns where its parts have several types of numbers, dates or timestamps.
+fn wanted(union: &Union) -> Vec<Option<DataType>> {
+    let of_column = |at: usize| {
+        let fields = union.inputs.iter().filter_map(|input| input.schema().fields().get(at));
+        let types: Vec<&DataType> = fields.map(|field| field.data_type()).filter(|found| !found.is_null()).collect();
+        let (first, rest) = types.split_first()?;
+        let differ = rest.iter().any(|other| other != first) || union.schema.field(at).data_type().is_null();
+        let common = numbers::common_type(&types).or_else(|| common_type_of_dates(&types));
+        common.filter(|_| differ)
+    };
+    (0..union.schema.fields().len()).map(of_column).collect()
+}
+
+/// A union with all its columns in the types that they have together.
+fn united(union: Union) -> Result<LogicalPlan> {
+    let wanted = wanted(&union);
+    if wanted.iter().all(Option::is_none) {
+        return Ok(LogicalPlan::Union(union));
+    }
+    let mut inputs = Vec::with_capacity(union.inputs.len());
+    for input in &union.inputs {
+        let columns = input.schema().columns().into_iter().zip(input.schema().fields()).zip(&wanted);
+        let items = columns.map(|((column, field), wanted)| {
+            let name = column.name.clone();
+            let column = Expr::Column(column);
+            match wanted {
+                Some(wanted) if wanted != field.data_type() => cast(column, wanted.clone()).alias(name),
+                _ => column.alias(name),
+            }
+        });
+        inputs.push(Arc::new(LogicalPlanBuilder::from(Arc::clone(input)).project(items)?.build()?));
+    }
+    Union::try_new_with_loose_types(inputs).map(LogicalPlan::Union)
 }
 
 /// Whether a join is what a set operation became: equality of all columns, in which nulls are equal.
@@ -66,12 +109,12 @@ fn typed(join: Join) -> Result<Transformed<LogicalPlan>> {
 /// The rows of a plan, in the types that it has together with another; under the names that they have.
 fn as_one_type(plan: &Arc<LogicalPlan>, other: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
     let nothing = LogicalPlanBuilder::from(other.as_ref().clone()).filter(lit(false))?.build()?;
-    let union = Union::try_new_with_loose_types(vec![numbered(plan)?, numbered(&Arc::new(nothing))?])?;
-    let columns = union.schema.columns().into_iter().zip(plan.schema().columns());
+    let union = united(Union::try_new_with_loose_types(vec![numbered(plan)?, numbered(&Arc::new(nothing))?])?)?;
+    let columns = union.schema().columns().into_iter().zip(plan.schema().columns());
     let items =
         columns.map(|(column, Column { relation, name, .. })| Expr::Column(column).alias_qualified(relation, name));
     let items: Vec<Expr> = items.collect();
-    Ok(LogicalPlan::Projection(Projection::try_new(items, Arc::new(LogicalPlan::Union(union)))?))
+    Ok(LogicalPlan::Projection(Projection::try_new(items, Arc::new(union))?))
 }
 
 /// The same rows, whose columns are called by their places: rules that make their types do not keep what they are of.

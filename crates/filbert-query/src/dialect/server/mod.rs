@@ -104,10 +104,14 @@ impl VisitorMut for Rewriter {
                 let results = conditions.iter_mut().map(|when| &mut when.result);
                 results.chain(else_result.as_deref_mut()).for_each(told_as_varchar);
             }
+            Expr::Array(array) if self.of == Dialect::Postgres => {
+                array.elem.iter_mut().for_each(told_as_varchar);
+            }
             Expr::Function(function) => {
                 unqualify(&mut function.name);
                 if self.of == Dialect::Postgres
-                    && ["coalesce", "pg_typeof"].contains(&function.name.to_string().to_ascii_lowercase().as_str())
+                    && ["array_agg", "coalesce", "greatest", "least", "pg_typeof"]
+                        .contains(&function.name.to_string().to_ascii_lowercase().as_str())
                     && let FunctionArguments::List(list) = &mut function.args
                 {
                     for argument in &mut list.args {

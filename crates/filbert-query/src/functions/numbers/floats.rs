@@ -1,4 +1,7 @@
 //! Operators of floating-point numbers, which fail where Java's give infinities.
+//!
+//! There is one NaN: processors give another sign to those that they make, by which they would come before all numbers and differ from
+//! those that are written.
 
 use std::sync::Arc;
 
@@ -6,7 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Float64Type};
 use arrow_array::{ArrayRef, Datum, PrimitiveArray};
 use arrow_schema::DataType;
-use datafusion::arrow::compute::kernels::numeric::{add, div, mul, sub};
+use datafusion::arrow::compute::kernels::numeric::{add, div, mul, neg, sub};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use filbert_data::FieldType;
@@ -20,6 +23,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         Function::udf("float_subtract", coerce, returns, |args| compute(args, Sign::Subtract)),
         Function::udf("float_multiply", coerce, returns, |args| compute(args, Sign::Multiply)),
         Function::udf("float_divide", coerce, returns, |args| compute(args, Sign::Divide)),
+        Function::udf(NEGATE, coerce_one, returns, negate),
     ]
 }
 
@@ -29,6 +33,50 @@ enum Sign {
     Subtract,
     Multiply,
     Divide,
+}
+
+/// The function in the place of a sign before an operand.
+pub(in crate::functions) const NEGATE: &str = "float_negate";
+
+fn coerce_one(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [number] if number.is_floating() => Ok(vec![number.clone()]),
+        _ => Err(wrong_arguments(name, types)),
+    }
+}
+
+fn negate(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let [number] = args.args.as_slice() else { return Err(wrong_arguments(NEGATE, &[])) };
+    match number {
+        ColumnarValue::Scalar(ScalarValue::Float32(Some(number))) if number.is_nan() => {
+            Ok(ColumnarValue::Scalar(ScalarValue::Float32(Some(f32::NAN))))
+        }
+        ColumnarValue::Scalar(ScalarValue::Float64(Some(number))) if number.is_nan() => {
+            Ok(ColumnarValue::Scalar(ScalarValue::Float64(Some(f64::NAN))))
+        }
+        ColumnarValue::Scalar(number) => Ok(ColumnarValue::Scalar(number.arithmetic_negate()?)),
+        ColumnarValue::Array(numbers) => {
+            let computed = neg(numbers)?;
+            Ok(ColumnarValue::Array(match computed.data_type() {
+                DataType::Float32 => with_one_nan::<Float32Type>(computed),
+                _ => with_one_nan::<Float64Type>(computed),
+            }))
+        }
+    }
+}
+
+/// The same numbers, whose NaNs have no sign.
+fn with_one_nan<T>(numbers: ArrayRef) -> ArrayRef
+where
+    T: ArrowPrimitiveType,
+    T::Native: Into<f64> + From<f32>,
+{
+    let values: &PrimitiveArray<T> = numbers.as_primitive();
+    let is_nan = |value: T::Native| Into::<f64>::into(value).is_nan();
+    if !values.values().iter().any(|value| is_nan(*value)) {
+        return numbers;
+    }
+    Arc::new(values.unary::<_, T>(|value| if is_nan(value) { f32::NAN.into() } else { value }))
 }
 
 fn coerce(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
@@ -66,7 +114,7 @@ fn refused(text: &str, sqlstate: &'static str) -> DataFusionError {
 fn checked<T>(left: &ArrayRef, right: &ArrayRef, sign: Sign) -> Result<ArrayRef>
 where
     T: ArrowPrimitiveType,
-    T::Native: Into<f64>,
+    T::Native: Into<f64> + From<f32>,
 {
     let operands: (&dyn Datum, &dyn Datum) = (left, right);
     let computed = match sign {
@@ -102,5 +150,5 @@ where
             return Err(refused("value out of range: underflow", "22003"));
         }
     }
-    Ok(Arc::clone(&computed))
+    Ok(with_one_nan::<T>(computed))
 }

@@ -8,6 +8,7 @@
 //! | `integers` | functions and operators of whole numbers |
 //! | `floats` | operators of floating-point numbers, which fail where Java's give infinities |
 //! | `casts` | casts between numbers and texts |
+//! | `free` | numbers that may get more digits behind the point |
 //! | `spread` | variances and deviations |
 //! | `pictures` | `to_char` and `to_number` |
 //! | `ranks` | values in an order: the most frequent one, and percentiles |
@@ -18,6 +19,7 @@ pub(super) mod casts;
 pub(crate) mod decimals;
 pub(crate) mod digits;
 mod floats;
+pub(crate) mod free;
 mod integers;
 mod numerics;
 pub(super) mod operators;
@@ -30,9 +32,10 @@ use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
 pub(crate) use casts::assigned;
+pub(super) use floats::NEGATE;
 pub(super) use numerics::with_scale;
 pub(super) use pictures::to_char;
-pub(crate) use widths::{Widths, floating};
+pub(crate) use widths::{Widths, common_type};
 
 /// The functions, some of which take the place of others of the same name.
 pub(super) fn functions() -> Vec<ScalarUDF> {

@@ -11,6 +11,7 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::Union;
 use datafusion::logical_expr::planner::RawBinaryExpr;
+use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, cast};
 use datafusion::optimizer::AnalyzerRule;
@@ -36,12 +37,26 @@ fn common<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataT
 }
 
 /// The type of floating-point numbers that decimals beside them become.
-pub(crate) fn floating<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
+fn floating<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
     let has = |wanted: fn(&DataType) -> bool| types.clone().any(wanted);
     if !has(DataType::is_decimal) || !has(DataType::is_floating) {
         return None;
     }
     Some(if has(|found| *found == DataType::Float64) { DataType::Float64 } else { DataType::Float32 })
+}
+
+/// The type that numbers have together; `None` if something else is among them.
+pub(crate) fn common_type(types: &[&DataType]) -> Option<DataType> {
+    if !types.iter().all(|found| found.is_numeric()) {
+        return None;
+    }
+    let of_all = || types.iter().copied();
+    let special = floating(of_all()).or_else(|| common(of_all())).or_else(|| whole(of_all()));
+    special.or_else(|| {
+        let (first, rest) = types.split_first()?;
+        let rest: Vec<DataType> = rest.iter().map(|other| (*other).clone()).collect();
+        get_coerce_type_for_case_expression(&rest, Some(first))
+    })
 }
 
 fn as_common(expr: &Expr, found: &DataType, to: &DataType) -> Expr {

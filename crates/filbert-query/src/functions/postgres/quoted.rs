@@ -18,8 +18,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::super::numbers::floating;
+use super::super::numbers::common_type;
 use super::super::row::is_text;
+use super::dates;
 use super::operators::call;
 
 /// Gives texts in quotes the type of what they are with, where there is no operator that is planned.
@@ -141,7 +142,9 @@ impl ScalarUDFImpl for OneOf {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let known: Vec<DataType> =
             types.iter().filter(|found| !is_text(found) && !found.is_null() && !found.is_nested()).cloned().collect();
-        if let Some(common) = floating(known.iter()) {
+        let numbers: Vec<&DataType> = known.iter().collect();
+        let common = common_type(&numbers).or_else(|| dates::common_type(&numbers));
+        if let Some(common) = common.filter(|_| !types.iter().any(DataType::is_nested)) {
             return Ok(vec![common; types.len()]);
         }
         if known.is_empty() || !types.iter().any(is_text) {

@@ -43,7 +43,8 @@ use filbert_data::dates::{DateError, Zone};
 
 pub(crate) use casts::Dates;
 pub(super) use intervals::{extreme_of, is_of_intervals, length_of};
-pub(crate) use operators::Planner;
+pub(in crate::functions) use operators::unify;
+pub(crate) use operators::{Planner, common_type};
 pub(super) use totals::total;
 pub(crate) use unify::CommonTypes;
 pub(crate) use values::{moment_of_column, takes_zone, zone_of_changes};

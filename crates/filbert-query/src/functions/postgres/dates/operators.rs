@@ -80,7 +80,7 @@ fn in_zone(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
 
 /// Casts dates and timestamps to the one type of them that holds all of the expressions; whether any was cast. DataFusion's common
 /// type counts nanoseconds, which end in 2262.
-pub(super) fn unify(expressions: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+pub(in crate::functions) fn unify(expressions: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let kinds: Vec<Option<Kind>> = expressions.iter().map(|expression| kind(expression, schema)).collect();
     let Some(common) = common(kinds.iter().flatten().copied()) else { return false };
     let mut is_changed = false;
@@ -100,6 +100,13 @@ pub(super) fn common(kinds: impl Iterator<Item = Kind>) -> Option<Kind> {
         (_, Kind::Timestamp) => Some(Kind::Timestamp),
         (common, _) => common,
     })
+}
+
+/// The type that dates and timestamps have together; `None` if something else is among them, or no timestamp.
+pub(crate) fn common_type(types: &[&DataType]) -> Option<DataType> {
+    let kinds = || types.iter().map(|found| Kind::of(found));
+    let are_all = kinds().all(|kind| matches!(kind, Kind::Date | Kind::Timestamp | Kind::Timestamptz));
+    common(kinds()).filter(|_| are_all).map(Kind::arrow)
 }
 
 /// The call that an operator is; `None` if no operand is a date, a time or an interval.

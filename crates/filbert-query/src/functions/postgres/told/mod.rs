@@ -16,6 +16,7 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator, lit};
 
 use super::operators::call;
+use crate::functions::choices;
 use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
 
 pub(super) use function::functions;
@@ -33,6 +34,11 @@ const ARRAYS: [&str; 5] = ["array_section", "array_append", "array_cat", "array_
 
 /// The type of an expression, as far as Arrow has none for it; `None` if any type can be meant: of NULL, and of a text in quotes.
 pub(crate) fn mark_of(expression: &Expr, schema: &DFSchema) -> Option<Mark> {
+    if let Expr::ScalarFunction(call) = expression
+        && let Some(case) = choices::case_of(call)
+    {
+        return mark_of(&Expr::Case(case), schema);
+    }
     match expression {
         Expr::Alias(alias) => mark_of(&alias.expr, schema),
         Expr::Literal(scalar, None) if scalar.is_null() || scalar.try_as_str().is_some() => None,
@@ -69,7 +75,7 @@ pub(super) fn loses(expression: &Expr) -> bool {
     match expression {
         Expr::Alias(alias) => loses(&alias.expr),
         Expr::Cast(_) | Expr::TryCast(_) => true,
-        Expr::ScalarFunction(call) if is_of_array(call) => true,
+        Expr::ScalarFunction(call) if is_of_array(call) || choices::case_of(call).is_some() => true,
         other => branches(other).is_some(),
     }
 }
