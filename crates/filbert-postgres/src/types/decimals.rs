@@ -49,6 +49,16 @@ fn digits(number: &BigDecimal) -> Result<Digits, Box<PgError>> {
     Ok(Digits { is_negative, whole: whole.to_owned(), fraction: fraction.to_owned() })
 }
 
+fn not_served() -> Box<PgError> {
+    PgError::new(sqlstate::FEATURE_NOT_SUPPORTED, "NaN and infinities as numeric are not served")
+}
+
+/// The error of a text that is one of PostgreSQL's numbers and none of ours.
+pub(super) fn refused(text: &str) -> Option<Box<PgError>> {
+    let word = text.strip_prefix(['-', '+']).unwrap_or(text).to_ascii_lowercase();
+    ["nan", "inf", "infinity"].contains(&word.as_str()).then(not_served)
+}
+
 /// Writes all digits.
 pub(super) fn write_text(number: &BigDecimal, out: &mut Text<'_>) -> Result<(), Box<PgError>> {
     let Digits { is_negative, whole, fraction } = digits(number)?;
@@ -104,7 +114,7 @@ pub(super) fn read_binary(bytes: &[u8]) -> Result<BigDecimal, Box<PgError>> {
         return Err(broken(&format!("claims {count} groups of digits and has {}", groups.len())));
     }
     if sign & !NEGATIVE != 0 {
-        return Err(PgError::new(sqlstate::NUMBER_OUT_OF_RANGE, "a numeric that is NaN or infinite is not supported"));
+        return Err(not_served());
     }
     if scale < 0 || groups.iter().any(|group| !(0..10_000).contains(group)) {
         return Err(broken("has digits that are none"));

@@ -47,7 +47,7 @@ pub(crate) fn read_text<'a>(text: &'a str, pg_type: PgType, zone: &Zone) -> Resu
         Base::Int2Vector | Base::OidVector => vectors::read_text(text, pg_type)?,
         Base::Float4 => Value::Float32(numbers::read_float(trimmed).ok_or_else(none)?),
         Base::Float8 => Value::Float64(numbers::read_float(trimmed).ok_or_else(none)?),
-        Base::Numeric => Value::Decimal(trimmed.parse().map_err(|_| none())?),
+        Base::Numeric => Value::Decimal(trimmed.parse().map_err(|_| decimals::refused(trimmed).unwrap_or_else(none))?),
         Base::Text | Base::Varchar | Base::Bpchar | Base::Name | Base::Char | Base::Unknown => Value::text(text),
         Base::Bytea => Value::Bytes(bytes(text).ok_or_else(none)?),
         Base::Date | Base::Time | Base::Timestamp | Base::Timestamptz | Base::Interval => {

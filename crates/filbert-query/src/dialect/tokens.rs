@@ -58,6 +58,7 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
     if of != Dialect::Hazelcast {
         exclusions(&mut tokens)?;
         tokens = quantified_values(tokens);
+        trims_of_blanks(&mut tokens);
     }
     if parameters > limits.parameters_max {
         return Err(parsing_error(format!(
@@ -132,6 +133,23 @@ fn quantified_values(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
     }
     out
+}
+
+/// `trim(LEADING FROM text)` as `trim(LEADING text)`, `trim(FROM text)` as `trim(text)`: the grammar takes FROM behind signs only.
+fn trims_of_blanks(tokens: &mut Vec<TokenWithSpan>) {
+    let is_one_of = |token: Option<&TokenWithSpan>, keywords: &[Keyword]| matches!(token.map(|token| &token.token), Some(Token::Word(word)) if word.quote_style.is_none() && keywords.contains(&word.keyword));
+    let is_superfluous = |at: usize| {
+        let before = |count: usize| at.checked_sub(count).and_then(|at| tokens.get(at));
+        let has_side = is_one_of(before(1), &[Keyword::BOTH, Keyword::LEADING, Keyword::TRAILING]);
+        let open = if has_side { 2 } else { 1 };
+        is_one_of(tokens.get(at), &[Keyword::FROM])
+            && before(open).is_some_and(|token| token.token == Token::LParen)
+            && is_one_of(before(open + 1), &[Keyword::TRIM])
+    };
+    let superfluous: Vec<usize> = (0..tokens.len()).filter(|at| is_superfluous(*at)).collect();
+    for at in superfluous.into_iter().rev() {
+        tokens.remove(at);
+    }
 }
 
 /// Tells `?`, `?|` and `?&` between two operands, which are operators of documents, from `?` that is a parameter.

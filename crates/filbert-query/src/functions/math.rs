@@ -243,7 +243,7 @@ fn exact(args: &ScalarFunctionArgs, function: Exact) -> Result<ColumnarValue> {
     if args.args.len() == 1 && rounds && data_type.is_integer() {
         return Ok(args.args.first().cloned().unwrap_or(ColumnarValue::Scalar(ScalarValue::Null)));
     }
-    let values = args.args.iter().map(|value| value.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
+    let values = args.args.iter().map(|value| value.to_array(super::row::rows_of(args))).collect::<Result<Vec<_>>>()?;
     collect(args, |row| {
         let null = || ScalarValue::try_from(&data_type);
         let Some(rows) = values.first() else { return null() };

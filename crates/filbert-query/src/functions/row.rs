@@ -117,10 +117,16 @@ pub(super) fn is_integer(data_type: &DataType) -> bool {
     data_type.is_integer() || *data_type == DataType::Null
 }
 
-/// An argument as an array of the batch's rows.
+/// The rows that a function computes: one, also for a batch without rows, where all arguments are the same for all rows.
+pub(super) fn rows_of(args: &ScalarFunctionArgs) -> usize {
+    let is_constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+    if is_constant { args.number_rows.max(1) } else { args.number_rows }
+}
+
+/// An argument as an array of the rows that a function computes.
 pub(super) fn array(args: &ScalarFunctionArgs, at: usize) -> Result<ArrayRef> {
     match args.args.get(at) {
-        Some(value) => value.to_array(args.number_rows),
+        Some(value) => value.to_array(rows_of(args)),
         None => Err(DataFusionError::Internal("an argument is missing".to_owned())),
     }
 }

@@ -369,3 +369,75 @@ fn a_stream_does_not_end() {
         }
     });
 }
+
+/// Arguments of every kind that functions take, as constants, of a batch that has no rows.
+#[test]
+fn functions_of_constants_take_batches_without_rows() {
+    use std::sync::Arc;
+
+    use arrow_schema::{DataType, Field, FieldRef};
+    use datafusion::common::ScalarValue;
+    use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
+    use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs};
+    use filbert_grid::query::Dialect;
+
+    let samples = [
+        ScalarValue::Utf8View(Some("a".to_owned())),
+        ScalarValue::Utf8View(None),
+        ScalarValue::BinaryView(Some(vec![1, 2])),
+        ScalarValue::Int64(Some(0)),
+        ScalarValue::Float64(Some(0.5)),
+        ScalarValue::Decimal128(Some(15), 10, 1),
+        ScalarValue::Boolean(Some(true)),
+        ScalarValue::Date32(Some(0)),
+        ScalarValue::TimestampMicrosecond(Some(0), None),
+        ScalarValue::new_interval_mdn(0, 1, 0),
+        ScalarValue::List(ScalarValue::new_list(&[ScalarValue::Int32(Some(1))], &DataType::Int32, true)),
+    ];
+    let mut lists: Vec<Vec<ScalarValue>> = vec![Vec::new()];
+    for count in 1..=3 {
+        let shorter: Vec<_> = lists.iter().filter(|list| list.len() == count - 1).cloned().collect();
+        lists.extend(
+            shorter.iter().flat_map(|list| samples.iter().map(|one| [list.as_slice(), &[one.clone()]].concat())),
+        );
+    }
+    let plain = SessionContext::new().state();
+    let mut panics: Vec<String> = Vec::new();
+    for dialect in [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres] {
+        let context = SessionContext::new();
+        super::register(&context, dialect);
+        let state = context.state();
+        let mut called = 0;
+        for (name, function) in state.scalar_functions() {
+            if plain.scalar_functions().get(name) == Some(function) {
+                continue;
+            }
+            for list in &lists {
+                let fields: Vec<FieldRef> =
+                    list.iter().map(|value| Arc::new(Field::new("", value.data_type(), true))).collect();
+                let Ok(fields) = fields_with_udf(&fields, function.as_ref()) else { continue };
+                let values: Option<Vec<ScalarValue>> =
+                    list.iter().zip(&fields).map(|(value, field)| value.cast_to(field.data_type()).ok()).collect();
+                let Some(values) = values else { continue };
+                let scalars: Vec<Option<&ScalarValue>> = values.iter().map(Some).collect();
+                let returns = ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &scalars };
+                let Ok(return_field) = function.return_field_from_args(returns) else { continue };
+                called += 1;
+                let args = ScalarFunctionArgs {
+                    args: values.into_iter().map(ColumnarValue::Scalar).collect(),
+                    arg_fields: fields,
+                    number_rows: 0,
+                    return_field,
+                    config_options: Arc::clone(state.config_options()),
+                };
+                // It may be an error, and must not be a panic.
+                let call = std::panic::AssertUnwindSafe(|| function.invoke_with_args(args).is_ok());
+                if std::panic::catch_unwind(call).is_err() {
+                    panics.push(format!("{dialect:?} {name} of {list:?}"));
+                }
+            }
+        }
+        assert!(called > 300, "{dialect:?} called {called}");
+    }
+    assert!(panics.is_empty(), "{} panics:\n{}", panics.len(), panics.join("\n"));
+}

@@ -117,7 +117,7 @@ fn position(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let (seeks, texts) = (Texts::of(args, 0)?, Texts::of(args, 1)?);
     let from = match args.args.get(2) {
         None => None,
-        Some(from) => Some(from.to_array(args.number_rows)?),
+        Some(from) => Some(from.to_array(super::row::rows_of(args))?),
     };
     let one = |row: usize| -> Result<Option<i32>> {
         let (Some(seek), Some(text)) = (seeks.get(row), texts.get(row)) else { return Ok(None) };
@@ -142,7 +142,7 @@ fn position(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 
 /// The place of bytes in others, as of texts.
 fn position_of_bytes(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-    let arrays = args.args.iter().map(|value| value.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
+    let arrays = args.args.iter().map(|value| value.to_array(super::row::rows_of(args))).collect::<Result<Vec<_>>>()?;
     let [seeks, whole] = arrays.as_slice() else { return Err(wrong_arguments("position", &[])) };
     let (Some(seeks), Some(whole)) = (seeks.as_binary_view_opt(), whole.as_binary_view_opt()) else {
         return Err(wrong_arguments("position", &[]));

@@ -23,7 +23,7 @@ pub(super) fn exists_form(rows: &LogicalPlan) -> Result<std::result::Result<Exis
             // Columns do not matter before the first condition, which may be about them.
             LogicalPlan::Projection(projection) if terms.is_empty() && is_row_by_row(projection) => &projection.input,
             LogicalPlan::SubqueryAlias(alias) if terms.is_empty() => &alias.input,
-            LogicalPlan::Distinct(Distinct::All(input)) if terms.is_empty() => input,
+            LogicalPlan::Distinct(Distinct::All(input)) => input,
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => &sort.input,
             LogicalPlan::Limit(limit) if terms.is_empty() => match limited(limit)? {
                 Some((0, None | Some(1..))) => &limit.input,

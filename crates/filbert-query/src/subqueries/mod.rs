@@ -271,7 +271,7 @@ impl Unnest {
     fn is_in(&mut self, expr: Expr, rows: &LogicalPlan, negated: bool, input: &mut LogicalPlan) -> Result<Expr> {
         let expr = if has_subquery(&expr) { self.value(expr, input, Place::Condition)? } else { expr };
         let is_free = rows.all_out_ref_exprs().is_empty();
-        if is_free && (!negated || !expr.column_refs().is_empty()) {
+        if is_free && (!negated || keeps_columns(&expr)) {
             // DataFusion finds the subquery's column in a projection only.
             let rows = match rows {
                 LogicalPlan::Projection(_) => rows.clone(),
@@ -647,3 +647,21 @@ fn any_row(rows: LogicalPlan) -> Result<Expr> {
 
 #[cfg(test)]
 mod tests;
+
+/// Whether an expression surely is about columns also when it is simplified. An anti join about what becomes a constant loses the rows of
+/// the subquery that are NULL.
+fn keeps_columns(expression: &Expr) -> bool {
+    match expression {
+        Expr::Column(_) => true,
+        Expr::Alias(alias) => keeps_columns(&alias.expr),
+        Expr::Cast(cast) => keeps_columns(&cast.expr),
+        Expr::TryCast(cast) => keeps_columns(&cast.expr),
+        Expr::ScalarFunction(call) => {
+            let is_known = |argument: &Expr| matches!(argument, Expr::Literal(scalar, _) if !scalar.is_null());
+            call.func.conditional_arguments(&call.args).is_none()
+                && call.args.iter().any(keeps_columns)
+                && call.args.iter().all(|argument| is_known(argument) || keeps_columns(argument))
+        }
+        _ => false,
+    }
+}

@@ -1,7 +1,7 @@
 //! The names of columns that a SELECT list gives none.
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, DataType, Expr, Ident, ObjectName, SelectItem, SetExpr,
+    AccessExpr, ArrayElemTypeDef, DataType, Expr, Ident, ObjectName, SelectItem, SetExpr, TrimWhereField,
 };
 use filbert_grid::query::Dialect;
 
@@ -139,9 +139,12 @@ fn suggestion(expression: &Expr) -> Option<Suggestion> {
         Expr::Exists { .. } => own("exists"),
         Expr::Array(_) => own("array"),
         Expr::Extract { .. } => own("extract"),
+        Expr::Substring { shorthand: true, .. } => own("substr"),
         Expr::Substring { .. } => own("substring"),
         Expr::Position { .. } => own("position"),
         Expr::Overlay { .. } => own("overlay"),
+        Expr::Trim { trim_where: Some(TrimWhereField::Leading), .. } => own("ltrim"),
+        Expr::Trim { trim_where: Some(TrimWhereField::Trailing), .. } => own("rtrim"),
         Expr::Trim { .. } => own("btrim"),
         Expr::Ceil { .. } => own("ceil"),
         Expr::Floor { .. } => own("floor"),

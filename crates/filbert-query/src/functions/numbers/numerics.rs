@@ -103,10 +103,10 @@ fn is_number(data_type: &DataType) -> bool {
 /// Decimals stay what they are, all else becomes a floating-point number; behind the arguments may come the scale of the result.
 fn coerce(name: &str, types: &[DataType], arguments: usize) -> Result<Vec<DataType>> {
     let (own, scale) = types.split_at_checked(arguments).ok_or_else(|| wrong_arguments(name, types))?;
-    if own.len() != arguments || !own.iter().all(is_number) || scale.len() > 1 {
+    let is_exact = own.iter().any(DataType::is_decimal) && !own.iter().any(DataType::is_floating);
+    if own.len() != arguments || !own.iter().all(is_number) || scale.len() > usize::from(is_exact) {
         return Err(wrong_arguments(name, types));
     }
-    let is_exact = own.iter().any(DataType::is_decimal) && !own.iter().any(DataType::is_floating);
     let of = |data_type: &DataType| match is_exact {
         true => exact(data_type),
         false => DataType::Float64,

@@ -243,7 +243,7 @@ fn plain_text(value: &Value<'_>) -> Result<String> {
         Value::Timestamp(moment) => super::texts::moment_text(moment, 'T'),
         Value::TimestampTz(moment) => format!("{}+00:00", super::texts::moment_text(&moment.naive_utc(), 'T')),
         Value::Decimal(number) => number.to_plain_string(),
-        Value::Interval(_) => super::texts::output(Some(value)),
+        Value::Interval(_) | Value::Time(_) | Value::Date(_) => super::texts::output(Some(value)),
         Value::Bytes(bytes) => bytes.iter().fold(String::from("\\x"), |out, byte| format!("{out}{byte:02x}")),
         Value::Float32(number) => super::texts::float_text(f64::from(*number), &number.to_string()),
         Value::Float64(number) => super::texts::float_text(*number, &number.to_string()),

@@ -293,7 +293,14 @@ fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
     }
     let mut groups = Vec::with_capacity(aggregate.group_expr.len());
     let mut values = Vec::new();
-    for (at, group) in aggregate.group_expr.iter().enumerate() {
+    // What stands there twice is one column.
+    let mut known: Vec<&Expr> = Vec::new();
+    for group in &aggregate.group_expr {
+        if !known.contains(&group) {
+            known.push(group);
+        }
+    }
+    for (at, group) in known.into_iter().enumerate() {
         match group {
             Expr::GroupingSet(sets) if sets.distinct_expr().into_iter().any(has_key) => {
                 return Err(unserved(

@@ -418,7 +418,10 @@ fn coerce_bin(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     if !matches!(Kind::of(stride), Kind::Interval | Kind::Text | Kind::Unknown) || !fits(of) || !fits(origin) {
         return Err(wrong_arguments(name, types));
     }
-    let has_zone = is_moment(of) || is_moment(origin) || Kind::of(of) == Kind::Date;
+    // A date is either; among both, PostgreSQL prefers moments.
+    let has_timestamp = [of, origin].into_iter().any(|data_type| Kind::of(data_type) == Kind::Timestamp);
+    let has_date = [of, origin].into_iter().any(|data_type| Kind::of(data_type) == Kind::Date);
+    let has_zone = is_moment(of) || is_moment(origin) || has_date && !has_timestamp;
     let kind = if has_zone { Kind::Timestamptz } else { Kind::Timestamp };
     Ok(vec![Kind::Interval.arrow(), kind.arrow(), kind.arrow()])
 }

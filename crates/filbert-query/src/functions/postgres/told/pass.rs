@@ -23,7 +23,20 @@ use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
 /// Aggregates whose results have the blanks of the values that they are given.
 const OF_VALUES: [&str; 6] = ["array_agg", "first_value", "last_value", "max", "min", "single_value"];
 /// Functions of any type, which see the blanks at the end of a text of fixed length.
-const OF_ANY: [&str; 6] = ["concat", "concat_ws", "format", "pg_typeof", "to_json", "to_jsonb"];
+const OF_ANY: [&str; 12] = [
+    "concat",
+    "concat_ws",
+    "format",
+    "json_build_array",
+    "json_build_object",
+    "json_item",
+    "json_pair",
+    "jsonb_build_array",
+    "jsonb_build_object",
+    "pg_typeof",
+    "to_json",
+    "to_jsonb",
+];
 /// What blanks are put in order with.
 const OF_BLANKS: [&str; 4] = ["told_as", "told_as_varchar", "rpad", "rtrim"];
 
@@ -138,7 +151,9 @@ impl Pass {
         let told = match expression.data {
             Expr::AggregateFunction(mut function) if function.func.name() == "array_agg" => {
                 let mut has_changed = false;
-                for item in &mut function.params.args {
+                // What is distinct is put in order by what is shown.
+                let order = function.params.order_by.iter_mut().filter(|_| function.params.distinct);
+                for item in function.params.args.iter_mut().chain(order.map(|sort| &mut sort.expr)) {
                     has_changed |= self.fill(item, schema);
                 }
                 Transformed::new_transformed(Expr::AggregateFunction(function), has_changed)
