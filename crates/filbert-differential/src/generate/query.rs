@@ -102,7 +102,9 @@ impl Generator<'_> {
         let query = self.query_of(&kinds, &Scope::default());
         // Sometimes named as a table is, which it then hides.
         let name = if self.random.chance(10) { "tbl_2".to_owned() } else { self.name("w") };
-        let columns: Vec<String> = (1..=kinds.len()).map(|number| format!("{name}_{number}")).collect();
+        // Names of tables are put in the place of `tbl_`.
+        let prefix = name.replace("tbl_", "c");
+        let columns: Vec<String> = (1..=kinds.len()).map(|number| format!("{prefix}_{number}")).collect();
         let hint = self.random.word(&["", "", "materialized ", "not materialized "]);
         self.common.push((name.clone(), columns.iter().cloned().zip(kinds).collect()));
         Common { name, columns, hint, query, again: None }

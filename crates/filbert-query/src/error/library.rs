@@ -126,7 +126,10 @@ pub(super) fn not_implemented(text: &str) -> SqlError {
             (Some(from), Some(to)) => parsing_error(format!("cannot cast type {from} to {to}")).with_sqlstate("42846"),
             _ => parsing_error("values of this type cannot be cast to the other type").with_sqlstate("42846"),
         },
-        None => not_served(),
+        None => {
+            tracing::debug!(what = text, "a statement asks for what is not served");
+            not_served()
+        }
     }
 }
 

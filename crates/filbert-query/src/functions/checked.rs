@@ -15,7 +15,7 @@ use datafusion::arrow::compute::kernels::numeric::{add, mul, sub};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::utils::merge_schema;
@@ -363,6 +363,7 @@ fn in_postgresql(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
                 Err(expr) => Transformed::no(Expr::Cast(Cast { expr: Box::new(expr), field })),
             }
         }
+        Expr::AggregateFunction(call) => of_floats(call, schema),
         Expr::Negative(operand) if operand.get_type(schema).is_ok_and(|found| found.is_floating()) => {
             match numbers::operators::function(numbers::NEGATE) {
                 Some(function) => {
@@ -382,6 +383,40 @@ fn in_postgresql(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
             }
         }
         other => Transformed::no(other),
+    }
+}
+
+/// Aggregates of floating-point numbers: one NaN that is greater than all others, and one zero.
+fn of_floats(mut call: AggregateFunction, schema: &DFSchema) -> Transformed<Expr> {
+    let is_float = |argument: &Expr| argument.get_type(schema).is_ok_and(|found| found.is_floating());
+    let [argument] = call.params.args.as_slice() else { return Transformed::no(Expr::AggregateFunction(call)) };
+    if !is_float(argument) {
+        return Transformed::no(Expr::AggregateFunction(call));
+    }
+    if let Some(extreme) = numbers::extreme(&call.func) {
+        // A second look finds the aggregate as it is.
+        let is_new = extreme != call.func;
+        call.func = extreme;
+        return Transformed::new_transformed(Expr::AggregateFunction(call), is_new);
+    }
+    let is_zeroed = |argument: &Expr| matches!(argument, Expr::ScalarFunction(call) if call.func.name() == "float_add");
+    match numbers::operators::function("float_add") {
+        Some(add) if call.params.distinct && !is_zeroed(argument) => {
+            let order = call.params.order_by.iter_mut().map(|sort| &mut sort.expr);
+            for argument in call.params.args.iter_mut().chain(order) {
+                if is_float(argument) {
+                    let zero = Expr::Literal(ScalarValue::Float64(Some(0.0)), None);
+                    let zero = match argument.get_type(schema) {
+                        Ok(DataType::Float32) => Expr::Literal(ScalarValue::Float32(Some(0.0)), None),
+                        _ => zero,
+                    };
+                    let args = vec![std::mem::take(argument), zero];
+                    *argument = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&add), args));
+                }
+            }
+            Transformed::yes(Expr::AggregateFunction(call))
+        }
+        _ => Transformed::no(Expr::AggregateFunction(call)),
     }
 }
 

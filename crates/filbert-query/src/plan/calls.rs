@@ -1,17 +1,24 @@
-//! Expressions that DataFusion's planner knows too little of, as calls of functions.
+//! Expressions that DataFusion's planner knows too little of: as calls of functions while it plans, and what they stand for afterwards.
 //!
 //! - It plans the items of `ARRAY[..]` without the context of the statement: parameters have no types there, and names that `WITH`
 //!   gives are not known. The arguments of a function have both.
 //! - It tells a `CASE` by its first result. A function tells the type that all results have together ([`functions::choices`]).
+//! - It plans `BETWEEN` as an operator of its own, which is two others.
 //! - It takes the types of a recursive query from its first part. Numbers there may get more digits with each round.
 
 use std::ops::ControlFlow;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::expr::Between;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan};
-use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem, SetExpr, SetOperator, VisitMut, VisitorMut};
+use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan, and, or};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Query, SelectItem, SetExpr, SetOperator, VisitMut, VisitorMut,
+};
 
 use crate::dialect::call;
 use crate::functions::choices::{self, OF_CONDITIONS, OF_VALUE};
@@ -74,12 +81,18 @@ fn with_free_scales(first: &mut SetExpr) {
     }
 }
 
-/// Makes the calls of a plan a `CASE` again.
-pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
+/// Makes the calls of a plan a `CASE` again, and `BETWEEN` the operators that it stands for where they are planned otherwise than
+/// DataFusion has them.
+pub(crate) fn settled(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut is_changed = false;
     let transformed = plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());
-        let transformed = plan.map_expressions(|expression| settled_expression(expression, &schema))?;
+        // The filter of an aggregate stands in its name as it is written.
+        let names = NamePreserver::new(&plan);
+        let transformed = plan.map_expressions(|expression| {
+            let name = names.save(&expression);
+            Ok(settled_expression(state, expression, &schema)?.update_data(|expression| name.restore(expression)))
+        })?;
         is_changed |= transformed.transformed;
         // What is above has the new types as well.
         if is_changed { transformed.map_data(LogicalPlan::recompute_schema) } else { Ok(transformed) }
@@ -88,15 +101,59 @@ pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// As [`settled`], of an expression.
-pub(crate) fn settled_expression(expression: PlannedExpr, schema: &DFSchema) -> Result<Transformed<PlannedExpr>> {
+pub(crate) fn settled_expression(
+    state: &SessionState,
+    expression: PlannedExpr,
+    schema: &DFSchema,
+) -> Result<Transformed<PlannedExpr>> {
     expression.transform_up(|inner| {
-        let PlannedExpr::ScalarFunction(call) = &inner else { return Ok(Transformed::no(inner)) };
-        if let Some(case) = choices::case_of(call) {
-            return choices::settled(case, schema).map(Transformed::yes);
-        }
-        Ok(match free::settled(call, schema)? {
-            Some(settled) => Transformed::yes(settled),
-            None => Transformed::no(inner),
+        Ok(match inner {
+            PlannedExpr::ScalarFunction(call) => match choices::case_of(&call) {
+                Some(case) => Transformed::yes(choices::settled(case, schema)?),
+                None => match free::settled(&call, schema)? {
+                    Some(settled) => Transformed::yes(settled),
+                    None => Transformed::no(PlannedExpr::ScalarFunction(call)),
+                },
+            },
+            PlannedExpr::Between(between) => match compared(state, &between, schema)? {
+                Some(compared) => Transformed::yes(compared),
+                None => Transformed::no(PlannedExpr::Between(between)),
+            },
+            other => Transformed::no(other),
         })
     })
+}
+
+/// The comparisons that a `BETWEEN` stands for; `None` if DataFusion has both.
+fn compared(state: &SessionState, between: &Between, schema: &DFSchema) -> Result<Option<PlannedExpr>> {
+    let (from, to) = match between.negated {
+        false => (BinaryOperator::GtEq, BinaryOperator::LtEq),
+        true => (BinaryOperator::Lt, BinaryOperator::Gt),
+    };
+    let value = || between.expr.as_ref().clone();
+    let low = operator(state, RawBinaryExpr { left: value(), op: from, right: between.low.as_ref().clone() }, schema)?;
+    let high = operator(state, RawBinaryExpr { left: value(), op: to, right: between.high.as_ref().clone() }, schema)?;
+    Ok(match (low, high) {
+        (None, None) => None,
+        (low, high) => {
+            let (plain_low, plain_high) = match between.negated {
+                false => (value().gt_eq(between.low.as_ref().clone()), value().lt_eq(between.high.as_ref().clone())),
+                true => (value().lt(between.low.as_ref().clone()), value().gt(between.high.as_ref().clone())),
+            };
+            let (low, high) = (low.unwrap_or(plain_low), high.unwrap_or(plain_high));
+            Some(if between.negated { or(low, high) } else { and(low, high) })
+        }
+    })
+}
+
+/// What an operator is planned as; `None` if it stays the operator.
+fn operator(state: &SessionState, raw: RawBinaryExpr, schema: &DFSchema) -> Result<Option<PlannedExpr>> {
+    let mut raw = raw;
+    for planner in state.expr_planners() {
+        match planner.plan_binary_op(raw, schema)? {
+            PlannerResult::Planned(planned) => return Ok(Some(planned)),
+            PlannerResult::Original(original) => raw = original,
+        }
+    }
+    Ok(None)
 }

@@ -60,7 +60,7 @@ pub(crate) async fn plan_statement(
     calls::written(&mut *statement);
     let planner = SqlToRel::new_with_options(&context, options(state));
     let plan = planner.sql_statement_to_plan_with_context(*statement, &mut with_types(types))?;
-    let plan = set_operations::with_common_types(infer_in_plan(calls::settled(plan)?)?)?;
+    let plan = set_operations::with_common_types(infer_in_plan(calls::settled(state, plan)?)?)?;
     with_told_types(state, plan)
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn plan_expression(
     let context = Context::new(state);
     let planner = SqlToRel::new_with_options(&context, options(state));
     let expr = planner.sql_to_expr_with_alias(ExprWithAlias { expr, alias: None }, schema, &mut with_types(types))?;
-    let expr = calls::settled_expression(expr, schema)?.data;
+    let expr = calls::settled_expression(state, expr, schema)?.data;
     Ok(infer(expr, schema)?.data)
 }
 

@@ -32,8 +32,9 @@ pub(super) use names::name_returned;
 pub(crate) use rows::ROWS;
 
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName,
-    Query, Select, SelectItem, SetExpr, TableFactor, TypedString, Value, ValueWithSpan, VisitMut, VisitorMut,
+    ArrayElemTypeDef, BinaryOperator, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TypedString, Value, ValueWithSpan,
+    VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::{Dialect, SqlError};
@@ -117,6 +118,11 @@ impl VisitorMut for Rewriter {
                     for argument in &mut list.args {
                         if let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument {
                             told_as_varchar(argument);
+                        }
+                    }
+                    for clause in &mut list.clauses {
+                        if let FunctionArgumentClause::OrderBy(order) = clause {
+                            order.iter_mut().for_each(|sort| told_as_varchar(&mut sort.expr));
                         }
                     }
                 }
@@ -271,6 +277,20 @@ pub(super) fn tell_items(items: &mut [SelectItem], of: Dialect) {
         }
     }
 }
+
+/// Functions by which a `varchar` is told from a `text`.
+const TELLING: [&str; 10] = [
+    "array_agg",
+    "coalesce",
+    "first_value",
+    "greatest",
+    "lag",
+    "last_value",
+    "lead",
+    "least",
+    "nth_value",
+    "pg_typeof",
+];
 
 /// A cast to `varchar`, which is a text for all that is computed of it, where its type is told. What is compared stays as it is.
 fn told_as_varchar(expression: &mut Expr) {

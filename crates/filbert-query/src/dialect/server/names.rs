@@ -136,7 +136,7 @@ fn suggestion(expression: &Expr) -> Option<Suggestion> {
             SetExpr::Values(_) => own("column1"),
             _ => None,
         },
-        Expr::Exists { .. } => own("exists"),
+        Expr::Exists { negated: false, .. } => own("exists"),
         Expr::Array(_) => own("array"),
         Expr::Extract { .. } => own("extract"),
         Expr::Substring { shorthand: true, .. } => own("substr"),

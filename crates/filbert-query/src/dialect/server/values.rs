@@ -57,7 +57,7 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
         }
         Expr::ILike { any: false, negated, expr, pattern, escape_char } => {
             let pattern = like_pattern(taken(pattern), escape_char.take(), true)?;
-            let lower = call("lower", vec![taken(expr)], Vec::new(), None);
+            let lower = call("lower_as_it_is", vec![taken(expr)], Vec::new(), None);
             *expression = like(*negated, lower, pattern);
         }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {

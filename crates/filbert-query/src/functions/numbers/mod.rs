@@ -8,6 +8,7 @@
 //! | `integers` | functions and operators of whole numbers |
 //! | `floats` | operators of floating-point numbers, which fail where Java's give infinities |
 //! | `casts` | casts between numbers and texts |
+//! | `extremes` | `max` and `min` of floating-point numbers |
 //! | `free` | numbers that may get more digits behind the point |
 //! | `spread` | variances and deviations |
 //! | `pictures` | `to_char` and `to_number` |
@@ -18,6 +19,7 @@
 pub(super) mod casts;
 pub(crate) mod decimals;
 pub(crate) mod digits;
+mod extremes;
 mod floats;
 pub(crate) mod free;
 mod integers;
@@ -32,6 +34,7 @@ use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
 pub(crate) use casts::assigned;
+pub(super) use extremes::extreme;
 pub(super) use floats::NEGATE;
 pub(super) use numerics::with_scale;
 pub(super) use pictures::to_char;

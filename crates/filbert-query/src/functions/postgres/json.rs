@@ -155,9 +155,11 @@ pub(super) const FUNCTIONS: &[Native] = &[
     pure("jsonb_to_number", &[Take::Any, Take::Text], text, |call| scalar(call, "number")),
     pure("jsonb_to_boolean", &[Take::Any, Take::Text], text, |call| scalar(call, "boolean")),
     pure("jsonb_path_exists", &[Take::Rest], bool, |_| Err(unserved("paths of jsonb are not served"))),
-    pure("jsonb_path_query", &[Take::Rest], json, |_| Err(unserved("paths of jsonb are not served"))),
-    pure("jsonb_path_query_array", &[Take::Rest], json, |_| Err(unserved("paths of jsonb are not served"))),
-    pure("jsonb_path_query_first", &[Take::Rest], json, |_| Err(unserved("paths of jsonb are not served"))),
+    pure("jsonb_path_query", &[Take::Rest], json, |_| Err(unserved("paths of jsonb are not served"))).of_pg_type(jsonb),
+    pure("jsonb_path_query_array", &[Take::Rest], json, |_| Err(unserved("paths of jsonb are not served")))
+        .of_pg_type(jsonb),
+    pure("jsonb_path_query_first", &[Take::Rest], json, |_| Err(unserved("paths of jsonb are not served")))
+        .of_pg_type(jsonb),
     pure("jsonb_path_match", &[Take::Rest], bool, |_| Err(unserved("paths of jsonb are not served"))),
 ];
 

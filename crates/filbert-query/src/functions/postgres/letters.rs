@@ -21,6 +21,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         Function::udf("upper", coerce_text, returns_text, |args| mapped(args, upper)),
         Function::udf("lower", coerce_text, returns_text, |args| mapped(args, lower)),
+        // Of the text of ILIKE, whose blanks count.
+        Function::udf("lower_as_it_is", coerce_text, returns_text, |args| mapped(args, lower)),
         Function::udf("length", coerce_measured, returns_int, length),
         Function::udf("char_length", coerce_text, returns_int, length),
         Function::udf("character_length", coerce_text, returns_int, length),

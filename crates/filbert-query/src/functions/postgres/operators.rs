@@ -155,6 +155,14 @@ pub(crate) fn binary(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
             (Kind::Array, Kind::Array) => {
                 compared(call("array_compare", vec![left, right]), Some(lit(ScalarValue::Int32(Some(0)))))
             }
+            (Kind::Array, Kind::Text) if is_quoted(&right) => {
+                let order = of_arrays("array_compare", left, right, kinds, schema);
+                compared(order, Some(lit(ScalarValue::Int32(Some(0)))))
+            }
+            (Kind::Text, Kind::Array) if is_quoted(&left) => {
+                let order = of_arrays("array_compare", left, right, kinds, schema);
+                compared(order, Some(lit(ScalarValue::Int32(Some(0)))))
+            }
             (Kind::Char, Kind::Text) => compared(Some(left), Some(without_blanks(&right)?)),
             (Kind::Text, Kind::Char) => compared(Some(without_blanks(&left)?), Some(right)),
             (Kind::Bytes, Kind::Text) => compared(Some(left), call("cast_bytea", vec![right])),
@@ -225,6 +233,11 @@ fn as_array(text: Expr, array: &Expr, schema: &DFSchema) -> Option<Expr> {
     let item = Expr::Literal(ScalarValue::try_from(item.data_type()).ok()?, None);
     let func = super::super::server::ARRAY_LIKE_UDF.clone();
     Some(Expr::ScalarFunction(ScalarFunction { func, args: vec![text, item] }))
+}
+
+/// Whether it is a text in quotes.
+fn is_quoted(operand: &Expr) -> bool {
+    matches!(operand, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some())
 }
 
 fn of_arrays(name: &str, left: Expr, right: Expr, kinds: (Kind, Kind), schema: &DFSchema) -> Option<Expr> {

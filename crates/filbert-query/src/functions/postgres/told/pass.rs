@@ -37,6 +37,8 @@ const OF_ANY: [&str; 12] = [
     "to_json",
     "to_jsonb",
 ];
+/// The functions of `~`, SIMILAR TO and ILIKE: as for LIKE, the blanks of the text count, and those of the pattern do not.
+const OF_MATCHES: [&str; 2] = ["lower_as_it_is", "text_matches"];
 /// What blanks are put in order with.
 const OF_BLANKS: [&str; 4] = ["told_as", "told_as_varchar", "rpad", "rtrim"];
 
@@ -66,7 +68,9 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
             is_concerned |= expression.exists(|inner| {
                 Ok(match inner {
                     Expr::AggregateFunction(call) => call.func.name() == "array_agg",
-                    Expr::Placeholder(_) => is_document(inner),
+                    Expr::Like(_) | Expr::SimilarTo(_) => true,
+                    Expr::ScalarFunction(call) if OF_MATCHES.contains(&call.func.name()) => true,
+                    Expr::Placeholder(_) => is_document(inner) || has_blanks_of_its_own(inner),
                     Expr::Cast(cast) if matches!(plan, LogicalPlan::Values(_)) => {
                         Mark::of(&cast.field).oid == Some(VARCHAR)
                     }
@@ -79,6 +83,12 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
         })
     })?;
     Ok(is_concerned)
+}
+
+/// Whether an expression is a parameter that is declared as `char`, whose blanks are those of its value.
+fn has_blanks_of_its_own(expression: &Expr) -> bool {
+    let Expr::Placeholder(Placeholder { field: Some(field), .. }) = expression else { return false };
+    Mark::of(field).oid == Some(BPCHAR)
 }
 
 /// Whether an expression is a parameter that is declared as `jsonb`.
@@ -176,6 +186,18 @@ impl Pass {
                 }
                 Transformed::yes(Expr::ScalarFunction(call))
             }
+            Expr::Like(mut like) => {
+                let is_filled = self.fill(&mut like.expr, schema);
+                Transformed::new_transformed(Expr::Like(like), is_filled)
+            }
+            Expr::SimilarTo(mut like) => {
+                let is_filled = self.fill(&mut like.expr, schema);
+                Transformed::new_transformed(Expr::SimilarTo(like), is_filled)
+            }
+            Expr::ScalarFunction(mut call) if OF_MATCHES.contains(&call.func.name()) => {
+                let is_filled = call.args.first_mut().is_some_and(|text| self.fill(text, schema));
+                Transformed::new_transformed(Expr::ScalarFunction(call), is_filled)
+            }
             Expr::ScalarFunction(mut call) if OF_ANY.contains(&call.func.name()) => {
                 let mut has_changed = false;
                 for argument in call.args.iter_mut().filter(|_| call.func.name() != "pg_typeof") {
@@ -184,6 +206,10 @@ impl Pass {
                 Transformed::new_transformed(Expr::ScalarFunction(call), has_changed)
             }
             // A document that a client sends is a text until here.
+            parameter @ Expr::Placeholder(_) if has_blanks_of_its_own(&parameter) => {
+                self.has_blanks = true;
+                Transformed::no(parameter)
+            }
             parameter @ Expr::Placeholder(_) if is_document(&parameter) => {
                 call("cast_jsonb", vec![parameter.clone()]).map_or(Transformed::no(parameter), Transformed::yes)
             }
@@ -361,7 +387,10 @@ fn sees_no_blanks(expression: &Expr) -> bool {
     match expression {
         Expr::ScalarFunction(call) => {
             let name = call.func.name();
-            !OF_BLANKS.contains(&name) && !OF_ANY.contains(&name) && branches(expression).is_none()
+            !OF_MATCHES.contains(&name)
+                && !OF_BLANKS.contains(&name)
+                && !OF_ANY.contains(&name)
+                && branches(expression).is_none()
         }
         Expr::AggregateFunction(call) => !OF_VALUES.contains(&call.func.name()),
         Expr::BinaryExpr(_) | Expr::InList(_) | Expr::Between(_) => true,
