@@ -111,8 +111,7 @@ impl VisitorMut for Rewriter {
             Expr::Function(function) => {
                 unqualify(&mut function.name);
                 if self.of == Dialect::Postgres
-                    && ["array_agg", "coalesce", "greatest", "least", "pg_typeof"]
-                        .contains(&function.name.to_string().to_ascii_lowercase().as_str())
+                    && TELLING.contains(&function.name.to_string().to_ascii_lowercase().as_str())
                     && let FunctionArguments::List(list) = &mut function.args
                 {
                     for argument in &mut list.args {
