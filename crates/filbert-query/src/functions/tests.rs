@@ -398,7 +398,9 @@ fn functions_of_constants_take_batches_without_rows() {
     for count in 1..=3 {
         let shorter: Vec<_> = lists.iter().filter(|list| list.len() == count - 1).cloned().collect();
         lists.extend(
-            shorter.iter().flat_map(|list| samples.iter().map(|one| [list.as_slice(), &[one.clone()]].concat())),
+            shorter
+                .iter()
+                .flat_map(|list| samples.iter().map(|one| [list.as_slice(), std::slice::from_ref(one)].concat())),
         );
     }
     let plain = SessionContext::new().state();

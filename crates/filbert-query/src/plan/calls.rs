@@ -2,7 +2,7 @@
 //!
 //! - It plans the items of `ARRAY[..]` without the context of the statement: parameters have no types there, and names that `WITH`
 //!   gives are not known. The arguments of a function have both.
-//! - It tells a `CASE` by its first result. A function tells the type that all results have together ([`functions::choices`]).
+//! - It tells a `CASE` by its first result. A function tells the type that all results have together ([`choices`]).
 //! - It plans `BETWEEN` as an operator of its own, which is two others.
 //! - It takes the types of a recursive query from its first part. Numbers there may get more digits with each round.
 
