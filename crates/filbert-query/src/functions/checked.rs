@@ -399,25 +399,27 @@ fn of_floats(mut call: AggregateFunction, schema: &DFSchema) -> Transformed<Expr
         call.func = extreme;
         return Transformed::new_transformed(Expr::AggregateFunction(call), is_new);
     }
-    let is_zeroed = |argument: &Expr| matches!(argument, Expr::ScalarFunction(call) if call.func.name() == "float_add");
-    match numbers::operators::function("float_add") {
-        Some(add) if call.params.distinct && !is_zeroed(argument) => {
-            let order = call.params.order_by.iter_mut().map(|sort| &mut sort.expr);
-            for argument in call.params.args.iter_mut().chain(order) {
-                if is_float(argument) {
-                    let zero = Expr::Literal(ScalarValue::Float64(Some(0.0)), None);
-                    let zero = match argument.get_type(schema) {
-                        Ok(DataType::Float32) => Expr::Literal(ScalarValue::Float32(Some(0.0)), None),
-                        _ => zero,
-                    };
-                    let args = vec![std::mem::take(argument), zero];
-                    *argument = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&add), args));
-                }
-            }
-            Transformed::yes(Expr::AggregateFunction(call))
-        }
-        _ => Transformed::no(Expr::AggregateFunction(call)),
+    let Some(add) = numbers::operators::function("float_add").filter(|_| call.params.distinct) else {
+        return Transformed::no(Expr::AggregateFunction(call));
+    };
+    // A second look finds the zero that was added.
+    let is_zero = |operand: Option<&Expr>| {
+        matches!(operand, Some(Expr::Literal(ScalarValue::Float32(Some(0.0)) | ScalarValue::Float64(Some(0.0)), _)))
+    };
+    if matches!(argument, Expr::ScalarFunction(sum) if sum.func.name() == add.name() && is_zero(sum.args.last())) {
+        return Transformed::no(Expr::AggregateFunction(call));
     }
+    let order = call.params.order_by.iter_mut().map(|sort| &mut sort.expr);
+    for argument in call.params.args.iter_mut().chain(order) {
+        let zero = match argument.get_type(schema) {
+            Ok(DataType::Float32) => ScalarValue::Float32(Some(0.0)),
+            Ok(DataType::Float64) => ScalarValue::Float64(Some(0.0)),
+            _ => continue,
+        };
+        let args = vec![std::mem::take(argument), Expr::Literal(zero, None)];
+        *argument = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&add), args));
+    }
+    Transformed::yes(Expr::AggregateFunction(call))
 }
 
 fn is_free_decimal(of_decimal: &Cast, schema: &DFSchema) -> bool {

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 
 use super::numbers;
 use super::postgres::dates;
-use super::row::is_text;
+use super::row::{is_text, types_of, wrong_arguments};
 use crate::types::is_untyped;
 
 /// `CASE WHEN condition THEN result .. ELSE result END`: conditions and results in turn, last the result of `ELSE`.
@@ -145,7 +145,8 @@ impl ScalarUDFImpl for Choice {
         Ok(Arc::new(Field::new(self.name, common(results), true)))
     }
 
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Err(DataFusionError::Internal(format!("{} was not made a CASE", self.name)))
+    /// Only a statement that names the function itself comes here.
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Err(wrong_arguments(self.name, &types_of(&args)))
     }
 }

@@ -117,6 +117,11 @@ pub(super) fn is_integer(data_type: &DataType) -> bool {
     data_type.is_integer() || *data_type == DataType::Null
 }
 
+/// The types of a call's arguments.
+pub(super) fn types_of(args: &ScalarFunctionArgs) -> Vec<DataType> {
+    args.args.iter().map(ColumnarValue::data_type).collect()
+}
+
 /// The rows that a function computes: one, also for a batch without rows, where all arguments are the same for all rows.
 pub(super) fn rows_of(args: &ScalarFunctionArgs) -> usize {
     let is_constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));

@@ -8,31 +8,38 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::expr::Between;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan, and, or};
+use datafusion::logical_expr::{BinaryExpr, Expr as PlannedExpr, LogicalPlan, Operator, and, or};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Query, SelectItem, SetExpr, SetOperator, VisitMut, VisitorMut,
 };
 
 use crate::dialect::call;
+use crate::error::{carried, parsing_error};
 use crate::functions::choices::{self, OF_CONDITIONS, OF_VALUE};
 use crate::functions::numbers::free::{self, WITH_FREE_SCALE};
 
 /// The function that makes an array of its arguments.
 const MAKE_ARRAY: &str = "make_array";
+/// Nodes that a value may have which is computed twice.
+const DOUBLED_NODES_MAX: usize = 2_000;
 
-/// Makes calls of the arrays and of `CASE` within a statement or an expression.
-pub(crate) fn written(statement: &mut impl VisitMut) {
-    let _ = statement.visit(&mut Calls);
+/// Makes calls of the arrays and of `CASE` within a statement or an expression; whether its plan has to be [`settled`].
+pub(crate) fn written(statement: &mut impl VisitMut) -> bool {
+    let mut calls = Calls { is_to_be_settled: false };
+    let _ = statement.visit(&mut calls);
+    calls.is_to_be_settled
 }
 
-struct Calls;
+struct Calls {
+    is_to_be_settled: bool,
+}
 
 impl VisitorMut for Calls {
     type Break = ();
@@ -42,6 +49,7 @@ impl VisitorMut for Calls {
         for table in &mut with.cte_tables {
             if let SetExpr::SetOperation { op: SetOperator::Union, left, .. } = table.query.body.as_mut() {
                 with_free_scales(left);
+                self.is_to_be_settled = true;
             }
         }
         ControlFlow::Continue(())
@@ -58,7 +66,9 @@ impl VisitorMut for Calls {
                 let value = operand.take().map(|operand| *operand);
                 let otherwise = else_result.take().map(|result| *result);
                 *expression = call(name, value.into_iter().chain(pairs).chain(otherwise).collect(), Vec::new(), None);
+                self.is_to_be_settled = true;
             }
+            Expr::Between { .. } => self.is_to_be_settled = true,
             _ => {}
         }
         ControlFlow::Continue(())
@@ -124,31 +134,54 @@ pub(crate) fn settled_expression(
     })
 }
 
-/// The comparisons that a `BETWEEN` stands for; `None` if DataFusion has both.
+/// What a `BETWEEN` is by the comparisons that it stands for: one of other operands where both compare the same, else both, for which
+/// the value is computed twice; `None` if DataFusion has both.
+///
+/// # Errors
+/// A value that would be computed twice is too large: within each other, such values double with every level.
 fn compared(state: &SessionState, between: &Between, schema: &DFSchema) -> Result<Option<PlannedExpr>> {
     let (from, to) = match between.negated {
-        false => (BinaryOperator::GtEq, BinaryOperator::LtEq),
-        true => (BinaryOperator::Lt, BinaryOperator::Gt),
+        false => ((BinaryOperator::GtEq, Operator::GtEq), (BinaryOperator::LtEq, Operator::LtEq)),
+        true => ((BinaryOperator::Lt, Operator::Lt), (BinaryOperator::Gt, Operator::Gt)),
     };
-    let value = || between.expr.as_ref().clone();
-    let low = operator(state, RawBinaryExpr { left: value(), op: from, right: between.low.as_ref().clone() }, schema)?;
-    let high = operator(state, RawBinaryExpr { left: value(), op: to, right: between.high.as_ref().clone() }, schema)?;
-    Ok(match (low, high) {
-        (None, None) => None,
-        (low, high) => {
-            let (plain_low, plain_high) = match between.negated {
-                false => (value().gt_eq(between.low.as_ref().clone()), value().lt_eq(between.high.as_ref().clone())),
-                true => (value().lt(between.low.as_ref().clone()), value().gt(between.high.as_ref().clone())),
-            };
-            let (low, high) = (low.unwrap_or(plain_low), high.unwrap_or(plain_high));
-            Some(if between.negated { or(low, high) } else { and(low, high) })
-        }
-    })
+    let low = operator(state, between, from.0, &between.low, schema)?;
+    let high = operator(state, between, to.0, &between.high, schema)?;
+    if low.is_none() && high.is_none() {
+        return Ok(None);
+    }
+    let plain = |op, bound: &PlannedExpr| {
+        PlannedExpr::BinaryExpr(BinaryExpr::new(between.expr.clone(), op, Box::new(bound.clone())))
+    };
+    let low = low.unwrap_or_else(|| plain(from.1, &between.low));
+    let high = high.unwrap_or_else(|| plain(to.1, &between.high));
+    if let (PlannedExpr::BinaryExpr(of_low), PlannedExpr::BinaryExpr(of_high)) = (&low, &high)
+        && (of_low.op, of_high.op) == (from.1, to.1)
+        && of_low.left == of_high.left
+    {
+        let (value, low, high) = (of_low.left.clone(), of_low.right.clone(), of_high.right.clone());
+        return Ok(Some(PlannedExpr::Between(Between { expr: value, negated: between.negated, low, high })));
+    }
+    let mut nodes = 0_usize;
+    between.expr.apply(|_| {
+        nodes += 1;
+        Ok(if nodes > DOUBLED_NODES_MAX { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if nodes > DOUBLED_NODES_MAX {
+        let message = "the first operand of BETWEEN is too large for values of its type: compute it in a subquery";
+        return Err(carried(parsing_error(message).with_sqlstate("54001")));
+    }
+    Ok(Some(if between.negated { or(low, high) } else { and(low, high) }))
 }
 
-/// What an operator is planned as; `None` if it stays the operator.
-fn operator(state: &SessionState, raw: RawBinaryExpr, schema: &DFSchema) -> Result<Option<PlannedExpr>> {
-    let mut raw = raw;
+/// What the value's comparison with a bound is planned as; `None` if it stays the operator.
+fn operator(
+    state: &SessionState,
+    between: &Between,
+    op: BinaryOperator,
+    bound: &PlannedExpr,
+    schema: &DFSchema,
+) -> Result<Option<PlannedExpr>> {
+    let mut raw = RawBinaryExpr { left: between.expr.as_ref().clone(), op, right: bound.clone() };
     for planner in state.expr_planners() {
         match planner.plan_binary_op(raw, schema)? {
             PlannerResult::Planned(planned) => return Ok(Some(planned)),

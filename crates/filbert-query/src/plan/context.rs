@@ -57,10 +57,11 @@ pub(crate) async fn plan_statement(
     let PlannerStatement::Statement(mut statement) = statement else {
         return Err(DataFusionError::Internal("a statement became another one".to_owned()));
     };
-    calls::written(&mut *statement);
+    let is_to_be_settled = calls::written(&mut *statement);
     let planner = SqlToRel::new_with_options(&context, options(state));
     let plan = planner.sql_statement_to_plan_with_context(*statement, &mut with_types(types))?;
-    let plan = set_operations::with_common_types(infer_in_plan(calls::settled(state, plan)?)?)?;
+    let plan = if is_to_be_settled { calls::settled(state, plan)? } else { plan };
+    let plan = set_operations::with_common_types(infer_in_plan(plan)?)?;
     with_told_types(state, plan)
 }
 
@@ -79,11 +80,11 @@ pub(crate) fn plan_expression(
     schema: &DFSchema,
     types: &ParameterTypes,
 ) -> Result<Expr> {
-    calls::written(&mut expr);
+    let is_to_be_settled = calls::written(&mut expr);
     let context = Context::new(state);
     let planner = SqlToRel::new_with_options(&context, options(state));
     let expr = planner.sql_to_expr_with_alias(ExprWithAlias { expr, alias: None }, schema, &mut with_types(types))?;
-    let expr = calls::settled_expression(state, expr, schema)?.data;
+    let expr = if is_to_be_settled { calls::settled_expression(state, expr, schema)?.data } else { expr };
     Ok(infer(expr, schema)?.data)
 }
 
@@ -153,7 +154,8 @@ impl ContextProvider for Context<'_> {
             .build();
         let simplifier = ExprSimplifier::new(context);
         let schema = DFSchema::empty();
-        let simplified = |arg| simplifier.coerce(arg, &schema).and_then(|arg| simplifier.simplify(arg));
+        let settled = |arg| calls::settled_expression(self.state, arg, &schema).map(|settled| settled.data);
+        let simplified = |arg| simplifier.coerce(settled(arg)?, &schema).and_then(|arg| simplifier.simplify(arg));
         let args = args.into_iter().map(simplified).collect::<Result<Vec<_>>>()?;
         let provider = function.create_table_provider_with_args(TableFunctionArgs::new(&args, self.state))?;
         Ok(provider_as_source(provider))

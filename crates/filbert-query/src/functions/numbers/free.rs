@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
     Volatility, cast,
 };
 
+use super::super::row::{types_of, wrong_arguments};
 use super::decimals::FREE;
 
 /// The function: its argument, with any digits behind the point if it is a decimal.
@@ -67,7 +68,8 @@ impl ScalarUDFImpl for WithFreeScale {
         })
     }
 
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Err(DataFusionError::Internal(format!("{WITH_FREE_SCALE} was not made a cast")))
+    /// Only a statement that names the function itself comes here.
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Err(wrong_arguments(WITH_FREE_SCALE, &types_of(&args)))
     }
 }
