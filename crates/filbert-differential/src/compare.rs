@@ -130,8 +130,8 @@ fn answers(other: &Answer, filbert: &Answer, how: How) -> Verdict {
     let names = |answer: &Answer| answer.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
     let floats: Vec<bool> =
         other.columns.iter().map(|column| how.is_inexact && matches!(column.oid, 700 | 701)).collect();
-    let numerics: Vec<bool> = other.columns.iter().map(|column| column.oid == NUMERIC).collect();
-    let (of_other, of_filbert) = (without_zeros(&other.rows, &numerics), without_zeros(&filbert.rows, &numerics));
+    let types = oids(other);
+    let (of_other, of_filbert) = (plain(&other.rows, &types), plain(&filbert.rows, &types));
     if !same_rows(&of_other, &of_filbert, &floats, false) {
         return Verdict::Different(Kind::Rows);
     }
@@ -150,30 +150,45 @@ fn answers(other: &Answer, filbert: &Answer, how: How) -> Verdict {
     Verdict::Same
 }
 
-/// The number of `numeric` in PostgreSQL.
+/// The numbers of types in PostgreSQL: of `numeric`, of `real` and `double precision`, of arrays.
 const NUMERIC: u32 = 1700;
+const FLOATS: [u32; 2] = [700, 701];
+const ARRAYS: [u32; 6] = [1005, 1007, 1009, 1014, 1015, 1016];
 /// Where the hexadecimal text of a binary `numeric` has its number of digits behind the point: behind the number of its groups of digits,
 /// the weight of the first and the sign, each of two bytes.
 const SCALE: std::ops::Range<usize> = 12..16;
+/// Where the hexadecimal text of a binary array says that it may hold nulls: behind the number of its dimensions. PostgreSQL says so also
+/// of an array whose nulls were cut off.
+const MAY_HOLD_NULLS: std::ops::Range<usize> = 8..16;
 
-/// The rows with no zeros at the end of numbers of columns that are numerics, which is a decision.
-fn without_zeros(rows: &[Row], numerics: &[bool]) -> Vec<Row> {
-    let shortest = |text: &String| match text.strip_prefix("0x") {
-        Some(binary) => format!("0x{}", without_scale(binary)),
-        None if text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        None => text.clone(),
+/// The rows without what is no difference: zeros at the end of numerics, which is a decision, and what binary forms say besides the value.
+fn plain(rows: &[Row], types: &[u32]) -> Vec<Row> {
+    let one = |(index, value): (usize, &Option<String>)| {
+        let (text, oid) = (value.as_ref()?, *types.get(index)?);
+        Some(match text.strip_prefix("0x") {
+            Some(binary) if oid == NUMERIC => format!("0x{}", without(binary, SCALE)),
+            Some(binary) if ARRAYS.contains(&oid) => format!("0x{}", without(binary, MAY_HOLD_NULLS)),
+            Some(binary) if FLOATS.contains(&oid) => of_bits(binary).unwrap_or_else(|| text.clone()),
+            None if oid == NUMERIC && text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            _ => text.clone(),
+        })
     };
-    let value = |(index, value): (usize, &Option<String>)| match numerics.get(index) {
-        Some(true) => value.as_ref().map(shortest),
-        _ => value.clone(),
-    };
-    rows.iter().map(|row| row.iter().enumerate().map(value).collect()).collect()
+    rows.iter().map(|row| row.iter().enumerate().map(one).collect()).collect()
 }
 
-/// A number in its binary form, in hexadecimal, without the digits that it is shown with behind the point.
-fn without_scale(binary: &str) -> String {
-    match (binary.get(..SCALE.start), binary.get(SCALE), binary.get(SCALE.end..)) {
-        (Some(head), Some(_), Some(digits)) => format!("{head}{digits}"),
+/// A float in its binary form, in hexadecimal, as the shortest text that stands for it alone.
+fn of_bits(binary: &str) -> Option<String> {
+    match binary.len() {
+        8 => u32::from_str_radix(binary, 16).ok().map(|bits| f32::from_bits(bits).to_string()),
+        16 => u64::from_str_radix(binary, 16).ok().map(|bits| f64::from_bits(bits).to_string()),
+        _ => None,
+    }
+}
+
+/// A binary form, in hexadecimal, without a part of it.
+fn without(binary: &str, part: std::ops::Range<usize>) -> String {
+    match (binary.get(..part.start), binary.get(part.end..)) {
+        (Some(head), Some(rest)) => format!("{head}{rest}"),
         _ => binary.to_owned(),
     }
 }

@@ -157,6 +157,12 @@ impl Mark {
         self.kind.is_none() && matches!(self.oid, None | Some(19 | BPCHAR | VARCHAR))
     }
 
+    /// Whether values are arrays of texts of another type than `text`.
+    pub(crate) fn is_of_texts(self) -> bool {
+        let item = WITH_ARRAYS.iter().find(|(_, array)| Some(*array) == self.oid);
+        item.is_some_and(|(item, _)| matches!(*item, BPCHAR | VARCHAR))
+    }
+
     pub(crate) fn is_uuid(self) -> bool {
         self.kind == Some("UUID")
     }

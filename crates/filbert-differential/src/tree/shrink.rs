@@ -122,17 +122,20 @@ fn exprs(expr: &Expr) -> Vec<Expr> {
         Expr::Apply { pattern, operands, inexact, .. } => {
             let mut all: Vec<Expr> = operands.iter().filter(|operand| operand.kind() == kind).cloned().collect();
             all.push(plain(kind));
-            let rebuilt = replaced(operands, exprs).into_iter();
+            // A window stays as it is: the order in it is total, so that its rows are the same everywhere.
+            let of_call = pattern.split_once(" over (").map_or(operands.len(), |(call, _)| call.matches('{').count());
+            let (called, window) = operands.split_at(of_call.min(operands.len()));
+            let rebuilt = replaced(called, exprs).into_iter().map(|called| [&called, window].concat());
             all.extend(rebuilt.map(|operands| Expr::Apply {
                 pattern: pattern.clone(),
                 kind,
                 operands,
                 inexact: *inexact,
             }));
-            // Windows and filters may go.
-            for word in [" over (", " filter (", " order by ", " rows ", " range ", " groups "] {
+            // Filters and frames may go.
+            for word in [" filter (", " order by ", " rows ", " range ", " groups "] {
                 if let Some((before, after)) = pattern.split_once(word)
-                    && word != " over ("
+                    && (word != " order by " || window.is_empty())
                 {
                     let rest = if word.starts_with(" filter") {
                         ""
@@ -210,11 +213,6 @@ fn queries(query: &Query) -> Vec<Query> {
     all.extend((0..query.with.len()).map(|index| Query { with: without(&query.with, index), ..query.clone() }));
     if !query.order.is_empty() {
         all.push(Query { order: Vec::new(), limit: None, offset: None, ..query.clone() });
-    }
-    for index in 0..query.order.len() {
-        if query.order.len() > 1 && query.limit.is_none() && query.offset.is_none() {
-            all.push(Query { order: without(&query.order, index), ..query.clone() });
-        }
     }
     if query.limit.is_some() {
         all.push(Query { limit: None, ..query.clone() });

@@ -30,7 +30,7 @@ use crate::plan::planner::{columns_after, told, unaliased, without_blanks};
 use crate::plan::session::dialect_of;
 use crate::scan::builder::{ColumnBuilder, batch};
 use crate::surroundings::Occasion;
-use crate::types::{field, field_type_of, is_untyped, untyped_field, value_of, with_members};
+use crate::types::{JSONB, field, field_type_of, is_untyped, untyped_field, value_of, with_members};
 
 /// What the row that could not be inserted is called.
 const EXCLUDED: &str = "excluded";
@@ -202,8 +202,11 @@ impl RowScope {
         if let Some(number) = parameter(expr) {
             let declared = self.types.get(number).cloned().flatten();
             let ParameterType { field_type, pg_type } = declared.unwrap_or_else(|| FieldType::Varchar.into());
-            let column = ColumnMeta { name: String::new(), field_type, nullable: true, pg_type };
-            return Ok((RowValue::Taken(Place::Parameter(number)), column));
+            // A document that a client sends is in any form.
+            if pg_type != Some(JSONB) {
+                let column = ColumnMeta { name: String::new(), field_type, nullable: true, pg_type };
+                return Ok((RowValue::Taken(Place::Parameter(number)), column));
+            }
         }
         let logical = self.logical(state, expr)?;
         let query = self.query(logical).and_then(|query| with_told_types(state, query)).map_err(failed)?;

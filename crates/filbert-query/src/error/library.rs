@@ -233,7 +233,9 @@ fn subject_of_plan(text: &str) -> Option<SqlSubject> {
     }
     if text.contains("must appear in the GROUP BY clause") {
         let name = text.split('"').nth(1)?;
-        return Some(SqlSubject::Ungrouped { name: name.to_owned() });
+        // The library names constants too, in its own words.
+        let is_name = name.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '$' | '.'));
+        return is_name.then(|| SqlSubject::Ungrouped { name: name.to_owned() });
     }
     operator(text)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawWindowExpr};
 use datafusion::logical_expr::{
@@ -84,6 +84,14 @@ impl ExprPlanner for Arguments {
     }
 
     fn plan_window(&self, mut expr: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
+        // A default of a window function is one of 32 bits if it fits, as every number in a text is.
+        if let Some(Expr::Literal(ScalarValue::Int64(Some(number)), metadata)) = expr.args.get(2)
+            && let Ok(number) = i32::try_from(*number)
+        {
+            let default = Expr::Literal(ScalarValue::Int32(Some(number)), metadata.clone());
+            expr.args.truncate(2);
+            expr.args.push(default);
+        }
         expr.args = named(expr.args)?;
         expr.partition_by = named(expr.partition_by)?;
         Ok(PlannerResult::Original(expr))

@@ -51,7 +51,9 @@ pub(crate) use postgres::dates::{
     CommonTypes, common_type as common_type_of_dates, moment_of_column, takes_zone, zone_of_changes,
 };
 pub(crate) use postgres::told::tell;
-pub(crate) use postgres::{Document, Keys, Quoted, Values, ValuesRule, escaped_pattern, lower, truth_of};
+pub(crate) use postgres::{
+    Document, Keys, Quoted, Values, ValuesRule, compared_with_rows, escaped_pattern, key_of, lower, truth_of,
+};
 pub(crate) use server::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY, array_parameters};
 
 /// Makes a session know the functions, and the rules by which operators and aggregates become ours.
@@ -82,6 +84,9 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
         }
         for aggregate in numbers::aggregates().into_iter().chain(postgres::aggregates()) {
             context.register_udaf(aggregate);
+        }
+        for window in numbers::windows() {
+            context.register_udwf(window);
         }
     }
     for function in choices::functions().into_iter().chain([numbers::free::udf()]) {

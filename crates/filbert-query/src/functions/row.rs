@@ -5,9 +5,12 @@ use std::hash::{Hash, Hasher};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, FieldRef};
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use filbert_data::FieldType;
 use filbert_grid::query::SqlSubject;
@@ -22,10 +25,12 @@ pub(super) type Returns = fn(&ReturnFieldArgs<'_>) -> Result<FieldType>;
 pub(super) type Invoke = fn(&ScalarFunctionArgs) -> Result<ColumnarValue>;
 
 /// A function as a table row.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Function {
     name: &'static str,
     signature: Signature,
+    /// Whether it gives null where an argument is null.
+    is_strict: bool,
     coerce: Coerce,
     returns: Returns,
     invoke: Invoke,
@@ -46,7 +51,16 @@ impl Function {
         invoke: Invoke,
     ) -> ScalarUDF {
         let signature = Signature::user_defined(volatility);
-        ScalarUDF::new_from_impl(Function { name, signature, coerce, returns, invoke })
+        ScalarUDF::new_from_impl(Function { name, signature, is_strict: false, coerce, returns, invoke })
+    }
+
+    /// The same function, of which it is known that it gives null where an argument is null: then a constant null is its result, and the
+    /// other arguments are not computed, as in PostgreSQL.
+    pub(super) fn strict(function: ScalarUDF) -> ScalarUDF {
+        match function.inner().downcast_ref::<Function>() {
+            Some(found) => ScalarUDF::new_from_impl(Function { is_strict: true, ..found.clone() }),
+            None => function,
+        }
     }
 }
 
@@ -84,6 +98,23 @@ impl ScalarUDFImpl for Function {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         (self.coerce)(self.name, types)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let is_null = |arg: &Expr| matches!(arg, Expr::Literal(scalar, _) if scalar.is_null());
+        if !self.is_strict || !args.iter().any(is_null) {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
+        let fields = args.iter().map(|arg| Ok(arg.to_field(info.schema())?.1)).collect::<Result<Vec<_>>>()?;
+        let literals = args.iter().map(|arg| match arg {
+            Expr::Literal(scalar, _) => Some(scalar),
+            _ => None,
+        });
+        let literals: Vec<_> = literals.collect();
+        let field =
+            self.return_field_from_args(ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &literals })?;
+        let metadata = FieldMetadata::new_from_field(&field);
+        Ok(ExprSimplifyResult::Simplified(Expr::Literal(ScalarValue::try_from(field.data_type())?, Some(metadata))))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

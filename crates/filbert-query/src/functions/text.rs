@@ -101,7 +101,9 @@ fn like_pattern(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
 fn coerce_position(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [seek, text] if is_text(seek) && is_text(text) => Ok(vec![DataType::Utf8View; 2]),
-        [seek, bytes] if seek.is_binary() && bytes.is_binary() => Ok(vec![DataType::BinaryView; 2]),
+        [seek, bytes] if [seek, bytes].iter().all(|one| one.is_binary() || one.is_null()) => {
+            Ok(vec![DataType::BinaryView; 2])
+        }
         [seek, text, from] if is_text(seek) && is_text(text) && is_integer(from) => {
             Ok(vec![DataType::Utf8View, DataType::Utf8View, DataType::Int64])
         }

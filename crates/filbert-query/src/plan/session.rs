@@ -209,6 +209,8 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     // The order of a subquery is written to whom needs it first.
     options.sql_parser.enable_subquery_sort_elimination = false;
     options.optimizer.prefer_hash_join = true;
+    // It keeps groups by equality of processors: a NaN, which is not equal to itself, ends the query in a panic.
+    options.optimizer.enable_topk_aggregation = false;
     options.execution.time_zone = Some("UTC".to_owned());
     options.explain.show_statistics = false;
     // What is computed from `IS TRUE` and the like may say that it has nulls where its plan says that it has none.

@@ -62,9 +62,16 @@ impl AnalyzerRule for Lists {
 }
 
 /// `a IN (1, b + 1)` as `a IN (1) OR a = b + 1`: DataFusion computes the list once over no rows, and takes what a `CASE` or `coalesce`
-/// gives for none for a constant. A list of constants and columns comes back as it is.
+/// gives for none for a constant, and a list of one scalar subquery for all rows of it. A list of constants and columns comes back as
+/// it is.
 fn compared(list: InList) -> std::result::Result<Expr, InList> {
-    let is_plain = |item: &Expr| matches!(uncast(item), Expr::Column(_)) || item.column_refs().is_empty();
+    let is_plain = |item: &Expr| match uncast(item) {
+        Expr::Column(_) => true,
+        _ => {
+            item.column_refs().is_empty()
+                && !item.exists(|inner| Ok(matches!(inner, Expr::ScalarSubquery(_)))).unwrap_or(true)
+        }
+    };
     if list.list.iter().all(is_plain) || list.expr.is_volatile() {
         return Err(list);
     }

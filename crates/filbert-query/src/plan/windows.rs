@@ -13,6 +13,7 @@ use datafusion::optimizer::AnalyzerRule;
 use filbert_grid::query::SqlError;
 
 use crate::error::{carried, data_error, of_datafusion, parsing_error};
+use crate::functions::numbers::is_shift;
 
 /// Makes `RANGE` between rows that are equal `GROUPS`, which is the same, where DataFusion has no ranges of a type.
 #[derive(Debug)]
@@ -87,6 +88,7 @@ pub(crate) fn check(plan: &LogicalPlan) -> Result<(), SqlError> {
                 if let Expr::WindowFunction(function) = inner {
                     let types = function.params.args.iter().map(|argument| argument.get_type(&schema).ok());
                     let types: Vec<Option<DataType>> = types.collect();
+                    let types = if is_shift(&function.fun) { Vec::new() } else { types };
                     refused = refused.take().or_else(|| refusal(function.fun.name(), &function.params.args, &types));
                 }
                 Ok(TreeNodeRecursion::Continue)

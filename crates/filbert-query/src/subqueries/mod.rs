@@ -39,6 +39,7 @@ use datafusion::logical_expr::{
 use self::forms::{exists_form, has_always_a_row, is_of_table, is_one_row, is_plain_aggregate, narrowed};
 use self::push::Domain;
 use crate::error::{carried, parsing_error};
+use crate::functions::{compared_with_rows, key_of};
 
 /// Gives every subquery of a plan a form that DataFusion plans right.
 pub(crate) fn unnest(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -281,8 +282,8 @@ impl Unnest {
         }
         let equal = |column: Expr, expr: Expr| match negated {
             // It is among them, or it may be.
-            true => column.eq(expr).is_not_false(),
-            false => column.eq(expr),
+            true => compared(expr, Operator::Eq, column, rows.schema()).is_not_false(),
+            false => compared(expr, Operator::Eq, column, rows.schema()),
         };
         let rows = narrowed(rows, outer(expr, input.schema())?, equal)?;
         self.exists(&rows, negated, input, Place::Condition)
@@ -320,8 +321,7 @@ impl Unnest {
         place: Place,
     ) -> Result<Expr> {
         let outer_expr = outer(expr.clone(), input.schema())?;
-        let compare =
-            |column: Expr, expr: Expr| Expr::BinaryExpr(BinaryExpr::new(Box::new(expr), op, Box::new(column)));
+        let compare = |column: Expr, expr: Expr| compared(expr, op, column, rows.schema());
         let decisive = narrowed(rows, outer_expr, |column, expr| match is_any {
             true => compare(column, expr),
             false => compare(column, expr).is_false(),
@@ -460,10 +460,14 @@ fn unsupported(message: &str) -> datafusion::common::DataFusionError {
 /// As equalities, which DataFusion joins by: over a join in which nulls are equal, it takes nulls for equal in every other
 /// condition as well.
 pub(crate) fn is_same(left: Expr, right: Expr, field: &Field) -> Expr {
+    let (left, right, some) = match key_of(field) {
+        Some((key, none)) => (key(left), key(right), Ok(none)),
+        None => (left, right, ScalarValue::new_default(field.data_type())),
+    };
     if !field.is_nullable() {
         return left.eq(right);
     }
-    match ScalarValue::new_default(field.data_type()) {
+    match some {
         Ok(some) if !some.is_null() => {
             let value = |side: Expr| coalesce(vec![side, lit(some.clone())]);
             let both_null = left.clone().is_null().eq(right.clone().is_null());
@@ -527,6 +531,12 @@ fn columns(plan: &LogicalPlan) -> Vec<Expr> {
 
 fn is_subquery(expression: &Expr) -> bool {
     matches!(expression, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))
+}
+
+/// A comparison with a column of a subquery, as the types of both have it.
+fn compared(expr: Expr, op: Operator, column: Expr, schema: &DFSchema) -> Expr {
+    let plain = |expr, column| Expr::BinaryExpr(BinaryExpr::new(Box::new(expr), op, Box::new(column)));
+    compared_with_rows(op, expr.clone(), column.clone(), schema).unwrap_or_else(|| plain(expr, column))
 }
 
 fn has_subquery(expression: &Expr) -> bool {

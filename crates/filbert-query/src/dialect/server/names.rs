@@ -1,7 +1,8 @@
 //! The names of columns that a SELECT list gives none.
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, DataType, Expr, Ident, ObjectName, SelectItem, SetExpr, TrimWhereField,
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Ident, ObjectName, SelectItem, SetExpr,
+    TrimWhereField,
 };
 use filbert_grid::query::Dialect;
 
@@ -142,6 +143,7 @@ fn suggestion(expression: &Expr) -> Option<Suggestion> {
         Expr::Substring { shorthand: true, .. } => own("substr"),
         Expr::Substring { .. } => own("substring"),
         Expr::Position { .. } => own("position"),
+        Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => own("overlaps"),
         Expr::Overlay { .. } => own("overlay"),
         Expr::Trim { trim_where: Some(TrimWhereField::Leading), .. } => own("ltrim"),
         Expr::Trim { trim_where: Some(TrimWhereField::Trailing), .. } => own("rtrim"),

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SetExpr,
-    TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
+    TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value, visit_expressions,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::{Dialect, SqlError};
@@ -72,6 +72,9 @@ pub(super) fn rewrite(expression: &mut Expr) -> ControlFlow<SqlError> {
         }
         Expr::InSubquery { expr, subquery, negated } => {
             let Some(row) = columns(expr) else { return ControlFlow::Continue(()) };
+            if row.iter().any(has_window) {
+                return refuse("a window function in a row among the rows of a subquery is not served", "0A000");
+            }
             match in_subquery(&row, subquery) {
                 Some(found) => Ok(not_if(*negated, found)),
                 None => return refuse("a row is among the rows of a subquery with as many columns", "0A000"),
@@ -221,6 +224,15 @@ fn in_subquery(row: &[Expr], subquery: &Query) -> Option<Expr> {
     };
     let unknown = both(there(Expr::IsNull(Box::new(same.clone())))?, BinaryOperator::And, Expr::value(Value::Null));
     Some(both(there(same)?, BinaryOperator::Or, Expr::Nested(Box::new(unknown))))
+}
+
+/// Whether a window function is within an expression.
+fn has_window(expression: &Expr) -> bool {
+    let found = visit_expressions(expression, |inner| match inner {
+        Expr::Function(function) if function.over.is_some() => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
 #[cfg(test)]

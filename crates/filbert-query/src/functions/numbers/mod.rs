@@ -11,7 +11,10 @@
 //! | `extremes` | `max` and `min` of floating-point numbers |
 //! | `free` | numbers that may get more digits behind the point |
 //! | `spread` | variances and deviations |
+//! | `regression` | correlation, covariances, the line through pairs |
+//! | `moments` | what both are of floating-point numbers |
 //! | `pictures` | `to_char` and `to_number` |
+//! | `shifts` | `lag` and `lead` |
 //! | `ranks` | values in an order: the most frequent one, and percentiles |
 //! | `widths` | decimals that are too wide to have a common type |
 //! | `operators` | which function takes an operator's place |
@@ -23,31 +26,38 @@ mod extremes;
 mod floats;
 pub(crate) mod free;
 mod integers;
+mod moments;
 mod numerics;
 pub(super) mod operators;
 mod pictures;
 mod ranks;
+mod regression;
+mod shifts;
 mod spread;
 mod widths;
 
 use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
+use super::row::Function;
+
 pub(crate) use casts::assigned;
 pub(super) use extremes::extreme;
 pub(super) use floats::NEGATE;
 pub(super) use numerics::with_scale;
 pub(super) use pictures::to_char;
+pub(crate) use shifts::is_shift;
+pub(super) use shifts::windows;
 pub(crate) use widths::{Widths, common_type};
 
 /// The functions, some of which take the place of others of the same name.
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let all = [numerics::functions(), integers::functions(), floats::functions(), casts::functions()];
-    all.into_iter().flatten().chain(pictures::functions()).collect()
+    all.into_iter().flatten().chain(pictures::functions()).map(Function::strict).collect()
 }
 
 /// The aggregates, likewise.
 pub(super) fn aggregates() -> Vec<AggregateUDF> {
     let every = bool_and_udaf().as_ref().clone().with_aliases(["every"]);
-    spread::aggregates().into_iter().chain(ranks::aggregates()).chain([every]).collect()
+    spread::aggregates().into_iter().chain(regression::aggregates()).chain(ranks::aggregates()).chain([every]).collect()
 }

@@ -37,13 +37,14 @@ fn operand_type(operand: &Expr, data_type: &DataType) -> DataType {
     }
 }
 
-/// An operand that does not tell its type, as one of the other operand's: a parameter, or a text in quotes.
+/// An operand that does not tell its type, as one of the other operand's: a parameter, a null, or a text in quotes.
 fn as_other(operand: &Expr, other: &DataType) -> Option<Expr> {
     match operand {
         Expr::Placeholder(placeholder) if placeholder.field.is_none() => {
             let field = field(&placeholder.id, &field_type_of_arrow(other), true);
             Some(Expr::Placeholder(Placeholder::new_with_field(placeholder.id.clone(), Some(Arc::new(field)))))
         }
+        Expr::Literal(ScalarValue::Null, _) => Some(Expr::Literal(ScalarValue::try_from(other).ok()?, None)),
         Expr::Literal(value, _) if is_text(&value.data_type()) && !value.is_null() => {
             let to = match (other.is_decimal(), value.try_as_str().flatten().and_then(digits_of)) {
                 (true, Some(exact)) => exact,

@@ -1,4 +1,4 @@
-//! Variances and deviations of exact numbers, with the digits that PostgreSQL gives them; of floating-point numbers, DataFusion's.
+//! Variances and deviations: of exact numbers with the digits that PostgreSQL gives them, of floating-point numbers by their moments.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -10,8 +10,6 @@ use arrow_schema::{DataType, Field, FieldRef};
 use bigdecimal::{BigDecimal, ToPrimitive, Zero};
 use datafusion::arrow::compute::cast;
 use datafusion::common::{Result, ScalarValue};
-use datafusion::functions_aggregate::stddev::{stddev_pop_udaf, stddev_udaf};
-use datafusion::functions_aggregate::variance::{var_pop_udaf, var_samp_udaf};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility};
 use filbert_grid::query::QUOTIENT_SCALE;
@@ -19,27 +17,27 @@ use filbert_grid::query::QUOTIENT_SCALE;
 use super::super::row::{is_text, wrong_arguments};
 use super::decimals::{array_of, exact_type, number_at};
 use super::digits;
+use super::moments::{self, Figure};
 
 /// What a result's type is until its digits are known.
 const RESULT: DataType = DataType::Decimal256(76, QUOTIENT_SCALE);
 
 /// The aggregates.
 pub(in super::super) fn aggregates() -> Vec<AggregateUDF> {
-    let spread = |name, aliases: &[&str], inner, is_sample, is_root| {
+    let spread = |name, aliases: &[&str], is_sample, is_root| {
         AggregateUDF::new_from_impl(Spread {
             name,
             aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
-            inner,
             is_sample,
             is_root,
             signature: Signature::user_defined(Volatility::Immutable),
         })
     };
     vec![
-        spread("stddev", &["stddev_samp"], stddev_udaf(), true, true),
-        spread("stddev_pop", &[], stddev_pop_udaf(), false, true),
-        spread("var", &["var_samp", "var_sample", "variance"], var_samp_udaf(), true, false),
-        spread("var_pop", &["var_population"], var_pop_udaf(), false, false),
+        spread("stddev", &["stddev_samp"], true, true),
+        spread("stddev_pop", &[], false, true),
+        spread("var", &["var_samp", "var_sample", "variance"], true, false),
+        spread("var_pop", &["var_population"], false, false),
     ]
 }
 
@@ -47,8 +45,6 @@ pub(in super::super) fn aggregates() -> Vec<AggregateUDF> {
 struct Spread {
     name: &'static str,
     aliases: Vec<String>,
-    /// What computes it of floating-point numbers.
-    inner: Arc<AggregateUDF>,
     is_sample: bool,
     is_root: bool,
     signature: Signature,
@@ -70,6 +66,17 @@ impl Hash for Spread {
 
 fn is_exact(data_type: &DataType) -> bool {
     data_type.is_integer() || data_type.is_decimal()
+}
+
+/// Whether an aggregate gathers floating-point numbers by their moments.
+fn is_of_floats(args: &AccumulatorArgs<'_>) -> bool {
+    !args.is_distinct && !args.expr_fields.first().is_some_and(|field| is_exact(field.data_type()))
+}
+
+impl Spread {
+    fn figure(&self) -> Figure {
+        Figure::Variance { is_sample: self.is_sample, is_root: self.is_root }
+    }
 }
 
 impl AggregateUDFImpl for Spread {
@@ -104,7 +111,7 @@ impl AggregateUDFImpl for Spread {
             return Ok(Box::new(Distinct { is_exact, is_sample, is_root, numbers: BTreeSet::new() }));
         }
         if !is_exact {
-            return self.inner.accumulator(args);
+            return Ok(Box::new(moments::Whole::of(self.figure())));
         }
         Ok(Box::new(Sums {
             count: 0,
@@ -115,14 +122,19 @@ impl AggregateUDFImpl for Spread {
         }))
     }
 
-    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        !args.is_distinct
-            && !args.expr_fields.first().is_some_and(|field| is_exact(field.data_type()))
-            && self.inner.groups_accumulator_supported(args)
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        match is_of_floats(&args) {
+            true => Ok(Box::new(moments::Sliding::of(self.figure()))),
+            false => self.accumulator(args),
+        }
     }
 
-    fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
-        self.inner.create_groups_accumulator(args)
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        is_of_floats(&args)
+    }
+
+    fn create_groups_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(Box::new(moments::Groups::of(self.figure())))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -131,7 +143,7 @@ impl AggregateUDFImpl for Spread {
             return Ok(vec![Arc::new(Field::new(format!("{}[numbers]", self.name), texts, true))]);
         }
         if !args.input_fields.first().is_some_and(|field| is_exact(field.data_type())) {
-            return self.inner.state_fields(args);
+            return Ok(moments::state_fields(self.name));
         }
         let text = |name: &str| Arc::new(Field::new(format!("{}[{name}]", self.name), DataType::Utf8, true));
         Ok(vec![

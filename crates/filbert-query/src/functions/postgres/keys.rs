@@ -21,9 +21,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::array_order;
 use super::dates::{extreme_of, is_of_intervals, length_of, total};
 use super::operators::call;
 use super::unserved;
+use crate::error::{carried, parsing_error};
 use crate::types::{JSONB, pg_type_of};
 
 /// Puts keys in the place of values that are compared.
@@ -71,7 +73,7 @@ enum Kind {
     Interval,
     /// By what they say, whatever their numbers are written like.
     Document,
-    /// With nulls as the greatest items. Arrow does so in some orders.
+    /// With nulls as the greatest items; only orders need a key.
     Array,
 }
 
@@ -93,6 +95,17 @@ impl Kind {
             Kind::Array => value,
         }
     }
+}
+
+/// What tells values of a field apart where they are compared by keys: the key of a value, and one that stands for no value.
+pub(crate) fn key_of(field: &Field) -> Option<(impl Fn(Expr) -> Expr, ScalarValue)> {
+    let of = Kind::of(field)?;
+    let none = match of {
+        Kind::Interval => ScalarValue::Decimal128(Some(0), 38, 0),
+        Kind::Document => ScalarValue::Binary(Some(Vec::new())),
+        Kind::Array => return None,
+    };
+    Some((move |value| of.key(value), none))
 }
 
 fn kind(expression: &Expr, schema: &DFSchema) -> Option<Kind> {
@@ -121,17 +134,18 @@ fn boxed(expression: Box<Expr>, schema: &DFSchema) -> Box<Expr> {
     Box::new(keyed(*expression, schema))
 }
 
-/// An order by keys. Arrow puts nulls in arrays where it puts null arrays: where that is not behind all others, null arrays get a key of
-/// their own.
+/// An order by keys.
 pub(super) fn sorts(order: Vec<Sort>, schema: &DFSchema) -> Vec<Sort> {
-    let keys = order.into_iter().flat_map(|sort| {
-        let is_odd = kind(&sort.expr, schema) == Some(Kind::Array) && sort.nulls_first == sort.asc;
-        let nulls =
-            is_odd.then(|| Sort { expr: sort.expr.clone().is_null(), asc: !sort.nulls_first, nulls_first: false });
-        let nulls_first = if is_odd { !sort.asc } else { sort.nulls_first };
-        nulls.into_iter().chain([Sort { expr: keyed(sort.expr, schema), asc: sort.asc, nulls_first }])
-    });
+    let keys = order.into_iter().map(|sort| Sort { expr: ordered(sort.expr, schema), ..sort });
     keys.collect()
+}
+
+/// What a value is ordered by.
+fn ordered(expression: Expr, schema: &DFSchema) -> Expr {
+    match kind(&expression, schema) {
+        Some(Kind::Array) => array_order::key(expression),
+        _ => keyed(expression, schema),
+    }
 }
 
 /// The expressions of a plan's node.
@@ -153,6 +167,13 @@ fn comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
     Ok(match expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if is_comparison(op) && (is_interval(&left, schema) || is_interval(&right, schema)) =>
+        {
+            let (left, right) = (boxed(left, schema), boxed(right, schema));
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+        }
+        // Comparisons of a statement are those of keys before; joins with the values that a subquery depends on are not.
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if is_comparison(op) && is_keyed(&left, schema) && is_keyed(&right, schema) =>
         {
             let (left, right) = (boxed(left, schema), boxed(right, schema));
             Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
@@ -206,6 +227,7 @@ fn comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
         },
         Expr::AggregateFunction(function) => aggregate(function, schema)?,
         Expr::WindowFunction(mut window) => {
+            check_extreme(window.fun.name(), &window.params.args, schema)?;
             let params = &mut window.params;
             let is_of_interval = params.args.first().is_some_and(|arg| is_interval(arg, schema));
             params.partition_by = std::mem::take(&mut params.partition_by)
@@ -229,11 +251,23 @@ fn is_comparison(operator: Operator) -> bool {
     matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
+/// Documents have neither a least nor a greatest one, as in PostgreSQL.
+fn check_extreme(name: &str, args: &[Expr], schema: &DFSchema) -> Result<()> {
+    let is_of_documents = args.first().is_some_and(|arg| kind(arg, schema) == Some(Kind::Document));
+    if is_of_documents && matches!(name, "min" | "max") {
+        return Err(carried(parsing_error(format!("function {name}(jsonb) does not exist")).with_sqlstate("42883")));
+    }
+    Ok(())
+}
+
 /// An aggregate of intervals, or in an order by keys.
 fn aggregate(function: AggregateFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let AggregateFunction { func, params } = function;
     let AggregateFunctionParams { args, distinct, filter, order_by, null_treatment } = params;
-    let order_by = sorts(order_by, schema);
+    // An aggregate of different values is in the order of the values themselves, and of nothing else.
+    let is_own = distinct && args.first().is_some_and(|arg| kind(arg, schema) == Some(Kind::Array));
+    let order_by = if is_own { order_by } else { sorts(order_by, schema) };
+    check_extreme(func.name(), &args, schema)?;
     let is_of_interval = args.first().is_some_and(|arg| is_interval(arg, schema));
     let (func, args, distinct) = match (func.name(), is_of_interval) {
         ("count", _) if distinct => (func, args.into_iter().map(|arg| keyed(arg, schema)).collect(), true),
@@ -272,7 +306,7 @@ fn node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         LogicalPlan::Distinct(Distinct::On(mut on)) => {
             let schema = Arc::clone(on.input.schema());
-            on.on_expr = on.on_expr.into_iter().map(|expression| keyed(expression, &schema)).collect();
+            on.on_expr = on.on_expr.into_iter().map(|expression| ordered(expression, &schema)).collect();
             on.sort_expr = on.sort_expr.map(|order| sorts(order, &schema));
             Transformed::yes(LogicalPlan::Distinct(Distinct::On(on)))
         }

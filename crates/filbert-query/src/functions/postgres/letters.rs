@@ -20,6 +20,7 @@ use crate::types::field_type_of;
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         Function::udf("upper", coerce_text, returns_text, |args| mapped(args, upper)),
+        Function::udf("initcap", coerce_text, returns_text, |args| mapped(args, capitals)),
         Function::udf("lower", coerce_text, returns_text, |args| mapped(args, lower)),
         // Of the text of ILIKE, whose blanks count.
         Function::udf("lower_as_it_is", coerce_text, returns_text, |args| mapped(args, lower)),
@@ -84,19 +85,20 @@ pub(super) fn upper(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Owned(text.to_ascii_uppercase());
     }
-    let one = |char: char| {
-        let mut upper = char.to_uppercase();
-        match (upper.next(), upper.next()) {
-            (Some(upper), None) => upper,
-            // Greek letters with an iota below have an upper case of one character besides.
-            _ => match u32::from(char) {
-                code @ (0x1f80..0x1f88 | 0x1f90..0x1f98 | 0x1fa0..0x1fa8) => char::from_u32(code + 8).unwrap_or(char),
-                code @ (0x1fb3 | 0x1fc3 | 0x1ff3) => char::from_u32(code + 9).unwrap_or(char),
-                _ => char,
-            },
-        }
-    };
-    Cow::Owned(text.chars().map(one).collect())
+    Cow::Owned(text.chars().map(upper_of).collect())
+}
+
+fn upper_of(char: char) -> char {
+    let mut upper = char.to_uppercase();
+    match (upper.next(), upper.next()) {
+        (Some(upper), None) => upper,
+        // Greek letters with an iota below have an upper case of one character besides.
+        _ => match u32::from(char) {
+            code @ (0x1f80..0x1f88 | 0x1f90..0x1f98 | 0x1fa0..0x1fa8) => char::from_u32(code + 8).unwrap_or(char),
+            code @ (0x1fb3 | 0x1fc3 | 0x1ff3) => char::from_u32(code + 9).unwrap_or(char),
+            _ => char,
+        },
+    }
 }
 
 /// A text in lower case, character by character.
@@ -104,14 +106,26 @@ pub(crate) fn lower(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Owned(text.to_ascii_lowercase());
     }
+    Cow::Owned(text.chars().map(lower_of).collect())
+}
+
+fn lower_of(char: char) -> char {
+    let mut lower = char.to_lowercase();
+    match (lower.next(), lower.next()) {
+        (Some(lower), None) => lower,
+        // The one letter whose lower case is two characters in Unicode.
+        _ if char == 'İ' => 'i',
+        _ => char,
+    }
+}
+
+/// A text whose words, letters and digits in a row, begin in upper case and go on in lower case.
+fn capitals(text: &str) -> Cow<'_, str> {
+    let mut is_within = false;
     let one = |char: char| {
-        let mut lower = char.to_lowercase();
-        match (lower.next(), lower.next()) {
-            (Some(lower), None) => lower,
-            // The one letter whose lower case is two characters in Unicode.
-            _ if char == 'İ' => 'i',
-            _ => char,
-        }
+        let cased = if is_within { lower_of(char) } else { upper_of(char) };
+        is_within = char.is_alphanumeric();
+        cased
     };
     Cow::Owned(text.chars().map(one).collect())
 }

@@ -16,6 +16,7 @@
 //! | `told` | the types that Arrow has not, of `CASE`, `coalesce`, `UNION` and the like |
 
 mod aggregates;
+mod array_order;
 mod arrays;
 mod bytes;
 mod casts;
@@ -44,9 +45,9 @@ use crate::error::{carried, data_error};
 pub(super) use aggregates::aggregates;
 pub(crate) use casts::truth_of;
 pub(crate) use document::Document;
-pub(crate) use keys::Keys;
+pub(crate) use keys::{Keys, key_of};
 pub(crate) use letters::lower;
-pub(crate) use operators::{Values, ValuesRule};
+pub(crate) use operators::{Values, ValuesRule, compared_with_rows};
 pub(crate) use patterns::escaped_pattern;
 pub(crate) use quoted::Quoted;
 pub(super) use quoted::functions as functions_of_one_type;

@@ -122,6 +122,45 @@ impl ExprPlanner for Values {
     }
 }
 
+/// A comparison with a column of a subquery where Arrow has another order: of documents and of arrays.
+pub(crate) fn compared_with_rows(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> Option<Expr> {
+    match (kind(&left, schema), kind(&right, schema)) {
+        (Kind::Jsonb, _) | (_, Kind::Jsonb) | (Kind::Array, Kind::Array) => compared(op, left, right, schema),
+        _ => None,
+    }
+}
+
+/// A comparison of documents, arrays, UUIDs and texts of other types as what computes it; `None` for others.
+fn compared(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> Option<Expr> {
+    let kinds = (kind(&left, schema), kind(&right, schema));
+    let has = |kind: Kind| kinds.0 == kind || kinds.1 == kind;
+    let joined = |left: Option<Expr>, right: Option<Expr>| {
+        Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left?), op, right: Box::new(right?) }))
+    };
+    match kinds {
+        _ if has(Kind::Jsonb) => joined(call("jsonb_order", vec![left]), call("jsonb_order", vec![right])),
+        // A parameter's value may be a text in any form.
+        (Kind::Uuid, Kind::Text | Kind::Unknown) => joined(Some(left), call("cast_uuid", vec![right])),
+        (Kind::Text | Kind::Unknown, Kind::Uuid) => joined(call("cast_uuid", vec![left]), Some(right)),
+        (Kind::Array, Kind::Array) => {
+            joined(call("array_compare", vec![left, right]), Some(lit(ScalarValue::Int32(Some(0)))))
+        }
+        (Kind::Array, Kind::Text) if is_quoted(&right) => {
+            let order = of_arrays("array_compare", left, right, kinds, schema);
+            joined(order, Some(lit(ScalarValue::Int32(Some(0)))))
+        }
+        (Kind::Text, Kind::Array) if is_quoted(&left) => {
+            let order = of_arrays("array_compare", left, right, kinds, schema);
+            joined(order, Some(lit(ScalarValue::Int32(Some(0)))))
+        }
+        (Kind::Char, Kind::Text) => joined(Some(left), Some(without_blanks(&right)?)),
+        (Kind::Text, Kind::Char) => joined(Some(without_blanks(&left)?), Some(right)),
+        (Kind::Bytes, Kind::Text) => joined(Some(left), call("cast_bytea", vec![right])),
+        (Kind::Text, Kind::Bytes) => joined(call("cast_bytea", vec![left]), Some(right)),
+        _ => None,
+    }
+}
+
 /// An operator of documents, arrays or UUIDs as what computes it; `None` for others.
 pub(crate) fn binary(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let is_of_values = comparison(&expr.op).is_some()
@@ -140,36 +179,12 @@ pub(crate) fn binary(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     if !is_of_values {
         return None;
     }
-    let kinds = (kind(&expr.left, schema), kind(&expr.right, schema));
     let (left, right) = (expr.left.clone(), expr.right.clone());
-    let has = |kind: Kind| kinds.0 == kind || kinds.1 == kind;
     if let Some(op) = comparison(&expr.op) {
-        let compared = |left: Option<Expr>, right: Option<Expr>| {
-            Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left?), op, right: Box::new(right?) }))
-        };
-        return match kinds {
-            _ if has(Kind::Jsonb) => compared(call("jsonb_order", vec![left]), call("jsonb_order", vec![right])),
-            // A parameter's value may be a text in any form.
-            (Kind::Uuid, Kind::Text | Kind::Unknown) => compared(Some(left), call("cast_uuid", vec![right])),
-            (Kind::Text | Kind::Unknown, Kind::Uuid) => compared(call("cast_uuid", vec![left]), Some(right)),
-            (Kind::Array, Kind::Array) => {
-                compared(call("array_compare", vec![left, right]), Some(lit(ScalarValue::Int32(Some(0)))))
-            }
-            (Kind::Array, Kind::Text) if is_quoted(&right) => {
-                let order = of_arrays("array_compare", left, right, kinds, schema);
-                compared(order, Some(lit(ScalarValue::Int32(Some(0)))))
-            }
-            (Kind::Text, Kind::Array) if is_quoted(&left) => {
-                let order = of_arrays("array_compare", left, right, kinds, schema);
-                compared(order, Some(lit(ScalarValue::Int32(Some(0)))))
-            }
-            (Kind::Char, Kind::Text) => compared(Some(left), Some(without_blanks(&right)?)),
-            (Kind::Text, Kind::Char) => compared(Some(without_blanks(&left)?), Some(right)),
-            (Kind::Bytes, Kind::Text) => compared(Some(left), call("cast_bytea", vec![right])),
-            (Kind::Text, Kind::Bytes) => compared(call("cast_bytea", vec![left]), Some(right)),
-            _ => None,
-        };
+        return compared(op, left, right, schema);
     }
+    let kinds = (kind(&left, schema), kind(&right, schema));
+    let has = |kind: Kind| kinds.0 == kind || kinds.1 == kind;
     match &expr.op {
         BinaryOperator::StringConcat => match kinds {
             _ if has(Kind::Jsonb) => call("jsonb_concat", vec![left, right]),

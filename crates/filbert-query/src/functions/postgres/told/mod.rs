@@ -58,6 +58,8 @@ pub(crate) fn mark_of(expression: &Expr, schema: &DFSchema) -> Option<Mark> {
             Some(branches) => {
                 let common = common(&branches, schema);
                 match expression {
+                    // What quoted texts alone stand in is a text.
+                    _ if common.is_none() && branches.iter().any(|branch| is_text(branch)) => Some(Mark::default()),
                     Expr::ScalarFunction(call) if call.func.name() == ARRAY => common.map(Mark::of_array),
                     Expr::Case(_) if is_nullif(expression) && common.is_some_and(|mark| mark.oid == Some(VARCHAR)) => {
                         Some(Mark::default())
@@ -127,6 +129,7 @@ fn both(first: Mark, second: Mark) -> Mark {
     let own = |mark: Mark| Mark { length: Length::Own, ..mark };
     match (first, second) {
         _ if first == second => first,
+        _ if second == Mark::default() && first.is_of_texts() => first,
         _ if !first.is_of_text() || !second.is_of_text() => Mark::default(),
         _ if first.oid == Some(BPCHAR) => own(first),
         _ if first.oid == Some(VARCHAR) && second.oid != Some(19) => first,
