@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::Mutex;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use filbert_data::PartitionId;
 use filbert_store::{
-    Caller, Change, Command, Cursor, Expiry, MapId, MapSettings, Millis, NoObserver, Partition, PartitionSettings,
-    PutMode,
+    Caller, Change, Command, Cursor, Expiry, JournalSettings, MapId, MapSettings, Millis, NoObserver, Partition,
+    PartitionSettings, PutMode,
 };
 
 const MAP: MapId = MapId(0);
@@ -44,10 +44,14 @@ fn put(partition: &mut Partition, key: &[u8], value: &[u8], mode: PutMode) {
     apply(partition, Change::Put { key, value, expiry: Expiry::DEFAULT, mode });
 }
 
+fn empty(settings: MapSettings) -> Partition {
+    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, random_seed: 2 });
+    partition.create_map(MAP, settings);
+    partition
+}
+
 fn filled() -> Partition {
-    let settings = PartitionSettings { id: PartitionId(0), hash_seed: 1, random_seed: 2 };
-    let mut partition = Partition::new(settings);
-    partition.create_map(MAP, MapSettings::default());
+    let mut partition = empty(MapSettings::default());
     for number in 0..ENTRIES {
         put(&mut partition, &key(number), &[7; 112], PutMode::Set);
     }
@@ -123,5 +127,50 @@ fn writes(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, reads, writes);
+/// Entries that can expire: what reads and writes of them cost.
+fn lifetimes(c: &mut Criterion) {
+    let mut group = c.benchmark_group("expiring");
+    for (name, expiry) in [("ttl", Expiry::ttl(60_000)), ("max idle", Expiry { ttl_ms: 0, max_idle_ms: 60_000 })] {
+        let (mut partition, mut keys) = (filled(), Keys(0));
+        let set = |partition: &mut Partition, key: &[u8]| {
+            apply(partition, Change::Put { key, value: black_box(&[8; 112]), expiry, mode: PutMode::Set });
+        };
+        (0..ENTRIES).for_each(|number| set(&mut partition, &key(number)));
+        group.bench_function(format!("set, {name}"), |b| b.iter(|| set(&mut partition, &keys.next())));
+        group.bench_function(format!("get, {name}"), |b| {
+            b.iter(|| black_box(partition.get(MAP, &keys.next(), NOW)).map(<[u8]>::len))
+        });
+        group.bench_function(format!("remove and set again, {name}"), |b| {
+            b.iter(|| {
+                let key = keys.next();
+                apply(&mut partition, Change::Remove { key: &key });
+                set(&mut partition, &key);
+            })
+        });
+    }
+    group.finish();
+}
+
+/// Clearing a map, whose journal sees the order of the entries.
+fn clearing(c: &mut Criterion) {
+    let mut group = c.benchmark_group("clear of 1,000,000 entries");
+    group.sample_size(10);
+    for (name, capacity) in [("no journal", 0), ("a journal of 36 events", 36), ("a journal of 1,000,000", 1_000_000)] {
+        let journal = (capacity > 0).then_some(JournalSettings { capacity, ttl_ms: 0 });
+        let settings = MapSettings { journal, ..MapSettings::default() };
+        let fill = || {
+            let mut partition = empty(settings.clone());
+            (0..10 * ENTRIES).for_each(|number| put(&mut partition, &key(number), &[7; 16], PutMode::Set));
+            partition
+        };
+        let clear = |mut partition: Partition| {
+            apply(&mut partition, Change::Clear);
+            partition
+        };
+        group.bench_function(name, |b| b.iter_batched(fill, clear, BatchSize::PerIteration));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, reads, writes, lifetimes, clearing);
 criterion_main!(benches);
