@@ -2,16 +2,21 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use filbert_store::{Millis, Partition};
+use filbert_store::{KeyList, Millis, Partition};
 use parking_lot::{Mutex, MutexGuard};
 use uuid::Uuid;
 
+use crate::random::SplitMix;
 use crate::waiters::Waiters;
 
 /// What the lock of a cell protects.
 pub(crate) struct CellState {
     pub(crate) partition: Partition,
     pub(crate) waiters: Waiters,
+    /// By which entries to evict are picked.
+    pub(crate) random: SplitMix,
+    /// The keys to evict that were picked last: their memory is used again.
+    pub(crate) victims: KeyList,
 }
 
 /// One partition of the member. Aligned so that two cells never share a cache line.
@@ -25,8 +30,9 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    pub(crate) fn new(partition: Partition, uuid: Uuid) -> Self {
-        let state = CellState { partition, waiters: Waiters::default() };
+    pub(crate) fn new(partition: Partition, random_seed: u64, uuid: Uuid) -> Self {
+        let random = SplitMix::new(random_seed);
+        let state = CellState { partition, waiters: Waiters::default(), random, victims: KeyList::default() };
         Cell { state: Mutex::new(state), due_ms: AtomicI64::new(i64::MAX), uuid }
     }
 

@@ -86,14 +86,22 @@ pub(crate) fn make_room_by_sweep(shared: &Shared, map: &MapCore) {
     }
 }
 
-/// Evicts one entry that the partition picks; `false` if there is none that may go.
+/// Picks an entry and has it evicted; `false` if there is none that may go.
 fn evict_one(shared: &Shared, map: &MapCore, cell: &Cell, state: &mut CellState, spared: Option<&[u8]>) -> bool {
-    let change = Change::EvictSample { policy: map.config.eviction.policy, count: 1, except: spared };
-    let command = Command { map: map.id, now: shared.now(), caller: shared.itself(), change };
-    let before = state.partition.bytes();
+    let CellState { partition, random, victims, .. } = state;
+    let (policy, now) = (map.config.eviction.policy, shared.now());
+    let spares = |key: &[u8]| spared == Some(key);
+    victims.clear();
+    match partition.pick_eviction(map.id, policy, now, &mut || random.next_u64(), &spares) {
+        Some(picked) => victims.push(picked),
+        None => return false,
+    };
+    let change = Change::EvictKeys { keys: victims.as_bytes() };
+    let command = Command { map: map.id, now, caller: shared.itself(), change };
+    let before = partition.bytes();
     let mut tap = Tap::uncounted(shared, cell, map, map.config.eviction.max_size_policy == MaxSizePolicy::PerNode);
-    let gone = matches!(state.partition.apply(&command, &mut tap), Reply::Count(1));
-    let after = state.partition.bytes();
+    let gone = matches!(partition.lead(&command, &mut tap), Reply::Count(1));
+    let after = partition.bytes();
     shared.account(before, after);
     map.account(before, after);
     gone

@@ -68,8 +68,8 @@ impl Grid {
         let hash_seed = random.next_u64();
         let cells = (0..config.partition_count)
             .map(|id| {
-                let settings = PartitionSettings { id: PartitionId(id), hash_seed, random_seed: random.next_u64() };
-                Cell::new(Partition::new(settings), random.next_uuid())
+                let partition = Partition::new(PartitionSettings { id: PartitionId(id), hash_seed });
+                Cell::new(partition, random.next_u64(), random.next_uuid())
             })
             .collect();
         let objects = Objects::new(config.objects_max, config.listeners_max);

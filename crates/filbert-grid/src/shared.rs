@@ -147,7 +147,7 @@ impl Shared {
     ) -> R {
         let before = state.partition.bytes();
         let mut tap = Tap::new(self, cell, Some(map));
-        let result = reply(state.partition.apply(command, &mut tap));
+        let result = reply(state.partition.lead(command, &mut tap));
         let freed = tap.into_freed();
         let after = state.partition.bytes();
         if before != after {
@@ -172,7 +172,7 @@ impl Shared {
         let counted: Vec<_> = counted.into_iter().map(|map| (of_map(state, &map), map)).collect();
         let mut tap = Tap::new(self, cell, None);
         let command = Command { map: MapId(0), now, caller: self.itself(), change };
-        let count = match state.partition.apply(&command, &mut tap) {
+        let count = match state.partition.lead(&command, &mut tap) {
             Reply::Count(count) => count,
             _ => 0,
         };
@@ -237,7 +237,7 @@ impl Shared {
             return Ok(Vec::new());
         }
         let mut tap = Tap::new(self, cell, Some(map));
-        let reply = match state.partition.apply(&command, &mut tap) {
+        let reply = match state.partition.lead(&command, &mut tap) {
             Reply::Locked { .. } => return Err(Box::new(waiter)),
             Reply::Refused(error) => Err(map.refusal(error)),
             reply => Ok(reply),

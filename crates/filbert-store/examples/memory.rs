@@ -56,8 +56,7 @@ pub(crate) fn measure(allocator: &str) {
 }
 
 fn new_partition(id: u32) -> Partition {
-    let random_seed = u64::from(id);
-    Partition::new(PartitionSettings { id: PartitionId(id), hash_seed: 0x5eed, random_seed })
+    Partition::new(PartitionSettings { id: PartitionId(id), hash_seed: 0x5eed })
 }
 
 fn apply(partitions: &mut [Partition], number: u32, value_bytes: usize, expiry: Expiry, mode: PutMode) {

@@ -1,11 +1,13 @@
 //! Claims: the keys that statements have reserved for the moment in which they change several of them together.
 //!
 //! A claim holds hashes, not keys: it is small, made and dropped as a whole, and where two keys have the same hash, the one
-//! waits a moment longer than it had to. It has no lease: who claims gives back, or goes, and then `ReleaseLocks` frees it.
+//! waits a moment longer than it had to, in all replicas: the hashes are [`stable_hash`]es. It has no lease: who claims gives
+//! back, or goes, and then `ReleaseLocks` frees it.
 
 use uuid::Uuid;
 
 use crate::Caller;
+use crate::hash::stable_hash;
 
 /// What one command has claimed of one map in one partition.
 struct Claim {
@@ -24,13 +26,15 @@ impl Claims {
         self.0.is_empty()
     }
 
-    /// Whether someone other than the caller has claimed a key with this hash.
-    pub(crate) fn has(&self, hash: u64, caller: Caller) -> bool {
+    /// Whether someone other than the caller has claimed a key, or one with the same hash.
+    pub(crate) fn has(&self, key: &[u8], caller: Caller) -> bool {
+        let hash = stable_hash(key);
         self.0.iter().any(|claim| claim.owner != caller && claim.hashes.binary_search(&hash).is_ok())
     }
 
-    /// Whether anyone has claimed a key with this hash.
-    pub(crate) fn has_any(&self, hash: u64) -> bool {
+    /// Whether anyone has claimed a key, or one with the same hash.
+    pub(crate) fn has_any(&self, key: &[u8]) -> bool {
+        let hash = stable_hash(key);
         self.0.iter().any(|claim| claim.hashes.binary_search(&hash).is_ok())
     }
 

@@ -2,14 +2,14 @@
 
 use uuid::Uuid;
 
-use crate::{Caller, EvictionPolicy, MapId, Millis};
+use crate::{Caller, MapId, Millis};
 
 /// One change of a partition, with everything that decides its outcome.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command<'a> {
     /// The map to change. [`ChangeOf::Expire`] and [`ChangeOf::ReleaseLocks`] cover all maps and ignore it.
     pub map: MapId,
-    /// The time at which the change happens.
+    /// The time at which the change happens; an earlier one than that of a command before counts as that one's.
     pub now: Millis,
     /// Who asks.
     pub caller: Caller,
@@ -210,14 +210,22 @@ pub enum ChangeOf<B> {
         /// How many entries and leases to look at, at most.
         limit: usize,
     },
-    /// Evicts entries that the policy picks out of samples; `Count` of entries. Never a locked key.
-    EvictSample {
-        /// How to pick. [`EvictionPolicy::None`] evicts nothing.
-        policy: EvictionPolicy,
-        /// How many to evict, at most.
-        count: usize,
-        /// A key to spare: the one whose arrival made the eviction necessary.
-        except: Option<B>,
+    /// Evicts the entries that who leads has picked, see [`Partition::pick_eviction`](crate::Partition::pick_eviction);
+    /// `Count` of entries. Keys that someone holds, and those without an entry, are passed over; an entry whose time is over
+    /// goes as expired.
+    EvictKeys {
+        /// The bytes of a [`KeyList`](crate::KeyList).
+        keys: B,
+    },
+    /// Starts the idle clock of an entry anew at the moment of a read, which the log does not know of; `Flag`: whether there is
+    /// an entry. It revives one whose deadline is over as long as no command has freed it: who leads sends it ahead of
+    /// commands that would, see [`Partition::touches_for`](crate::Partition::touches_for). Locks do not hold it up, as they
+    /// do not hold up reads.
+    Touch {
+        /// The key's bytes.
+        key: B,
+        /// When the entry was read.
+        read_at: Millis,
     },
 }
 
@@ -235,7 +243,8 @@ impl<B> ChangeOf<B> {
             | ChangeOf::Lock { key, .. }
             | ChangeOf::Unlock { key, .. }
             | ChangeOf::ForceUnlock { key, .. }
-            | ChangeOf::Await { key } => Some(key),
+            | ChangeOf::Await { key }
+            | ChangeOf::Touch { key, .. } => Some(key),
             ChangeOf::Claim { .. }
             | ChangeOf::WriteBatch { .. }
             | ChangeOf::Unclaim
@@ -243,7 +252,7 @@ impl<B> ChangeOf<B> {
             | ChangeOf::EvictAll
             | ChangeOf::ReleaseLocks { .. }
             | ChangeOf::Expire { .. }
-            | ChangeOf::EvictSample { .. } => None,
+            | ChangeOf::EvictKeys { .. } => None,
         }
     }
 
@@ -277,9 +286,8 @@ impl<B> ChangeOf<B> {
             ChangeOf::EvictAll => ChangeOf::EvictAll,
             ChangeOf::ReleaseLocks { client } => ChangeOf::ReleaseLocks { client: *client },
             ChangeOf::Expire { limit } => ChangeOf::Expire { limit: *limit },
-            ChangeOf::EvictSample { policy, count, except } => {
-                ChangeOf::EvictSample { policy: *policy, count: *count, except: except.as_ref().map(bytes) }
-            }
+            ChangeOf::EvictKeys { keys } => ChangeOf::EvictKeys { keys: bytes(keys) },
+            ChangeOf::Touch { key, read_at } => ChangeOf::Touch { key: bytes(key), read_at: *read_at },
         }
     }
 }
@@ -337,7 +345,8 @@ mod tests {
             Change::EvictAll,
             Change::ReleaseLocks { client: Uuid::from_u128(7) },
             Change::Expire { limit: 8 },
-            Change::EvictSample { policy: EvictionPolicy::Lfu, count: 2, except: Some(b"k") },
+            Change::EvictKeys { keys: b"\x01\0\0\0k" },
+            Change::Touch { key: b"k", read_at: Millis(4) },
         ];
         for change in changes {
             let owned = change.to_owned();

@@ -1,79 +1,51 @@
-//! Picking entries to evict: out of samples, by policy, with the partition's own generator.
+//! Picking entries to evict: out of samples, by policy. Who leads picks, and a command names what was picked: usage and
+//! order, by which entries are picked, are each replica's own.
 //!
 //! A sample is a run of neighbours in the table from a random place on. As entries lie in order of hash, neighbours
 //! have nothing else in common, so a run is as good as single draws and touches far less memory.
 
-use crate::map::{Context, Map};
+use crate::map::Map;
 use crate::record::Record;
-use crate::table::Place;
-use crate::{EventKind, EvictionPolicy, Millis};
+use crate::{EvictionPolicy, MapId, Millis, Partition};
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and the same everywhere.
-#[derive(Clone, Debug)]
-pub(crate) struct Generator(u64);
-
-impl Generator {
-    pub(crate) fn new(seed: u64) -> Self {
-        Generator(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
+impl Partition {
+    /// The key of an entry that the policy would have go, for [`ChangeOf::EvictKeys`](crate::ChangeOf::EvictKeys): never one
+    /// that someone holds, nor one that `spares` names (the key whose arrival made the eviction necessary, and what was
+    /// picked before and is still there). An expired entry that turns up in the sample goes first. Changes nothing, and
+    /// takes its chances from `random`; `None` if no entry may go.
+    pub fn pick_eviction(
+        &self,
+        map: MapId,
+        policy: EvictionPolicy,
+        now: Millis,
+        random: &mut dyn FnMut() -> u64,
+        spares: &dyn Fn(&[u8]) -> bool,
+    ) -> Option<&[u8]> {
+        let map = self.map(map).filter(|_| policy != EvictionPolicy::None)?;
+        map.pick(self.moment(now), (random(), random()), policy, spares).map(Record::key)
     }
 }
 
 impl Map {
-    /// Evicts up to `count` entries, neither locked ones nor `except`. Expired entries that turn up in a sample go first,
-    /// as expired. Returns how many went.
-    pub(crate) fn evict_sample(
-        &mut self,
-        cx: &mut Context<'_>,
-        generator: &mut Generator,
-        policy: EvictionPolicy,
-        count: usize,
-        except: Option<&[u8]>,
-    ) -> usize {
-        let mut evicted_count = 0;
-        while evicted_count < count && policy != EvictionPolicy::None {
-            let random = (generator.next(), generator.next());
-            let Some((hash, place, kind)) = self.pick(cx.now, random, policy, except) else { break };
-            if self.take(cx, hash, place, kind).is_none() {
-                break;
-            }
-            evicted_count += 1;
-        }
-        evicted_count
-    }
-
     fn pick(
         &self,
         now: Millis,
         random: (u64, u64),
         policy: EvictionPolicy,
-        except: Option<&[u8]>,
-    ) -> Option<(u64, Place, EventKind)> {
+        spares: &dyn Fn(&[u8]) -> bool,
+    ) -> Option<&Record> {
         let size = if policy == EvictionPolicy::Random { 1 } else { self.settings.eviction_sample_size.max(1) };
         let mut best: Option<&Record> = None;
-        let eligible =
-            self.run_from(random).filter(|record| except != Some(record.key()) && !self.is_held(record.key(), now));
+        let eligible = self.run_from(random).filter(|record| !spares(record.key()) && !self.is_held(record.key(), now));
         for record in eligible.take(size) {
-            if record.is_expired(now) {
-                return self.locate(record, EventKind::Expired);
+            if record.is_expired_for_reads(now) {
+                return Some(record);
             }
             if best.is_none_or(|best| rank(policy, record) < rank(policy, best)) {
                 best = Some(record);
             }
         }
-        self.locate(best?, EventKind::Evicted)
-    }
-
-    fn locate(&self, record: &Record, kind: EventKind) -> Option<(u64, Place, EventKind)> {
-        let hash = self.table.hash(record.key());
-        Some((hash, self.table.find(hash, record.key())?, kind))
+        best
     }
 
     /// All records, from a random one on, around the end of the table, and up to where it began.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::Lifetime;
+use crate::record::{Lifetime, NOT_READ};
 use crate::{Expiry, MapSettings, Millis};
 
 const NEVER_MS: i64 = i64::MAX;
@@ -16,6 +16,8 @@ impl Lifetime {
             ttl_deadline: deadline(ttl_ms, now),
             idle_deadline: deadline(max_idle_ms, now),
             scheduled: Millis::MAX,
+            number: 0,
+            read_at: NOT_READ,
         }
     }
 
@@ -37,9 +39,19 @@ impl Lifetime {
         Lifetime { ttl_ms, ttl_deadline: deadline(ttl_ms, now), ..*self }
     }
 
-    /// The idle clock starts anew, but a clock that went back does not bring the deadline nearer.
-    pub(crate) fn touched(&self, now: Millis) -> Lifetime {
-        Lifetime { idle_deadline: self.idle_deadline.max(deadline(self.max_idle_ms, now)), ..*self }
+    /// The idle clock started anew at `moment`, if that is later than it did: by a command.
+    pub(crate) fn touched(&self, moment: Millis) -> Lifetime {
+        Lifetime { idle_deadline: self.idle_deadline.max(self.idle_deadline_after(moment)), ..*self }
+    }
+
+    /// When the idle time would end, had it started at `moment`.
+    pub(crate) fn idle_deadline_after(&self, moment: Millis) -> Millis {
+        deadline(self.max_idle_ms, moment)
+    }
+
+    /// Whether reads put off the end of the entry at all.
+    pub(crate) fn can_idle(&self) -> bool {
+        self.max_idle_ms != NEVER_MS
     }
 
     /// Whether the entry never expires.
@@ -60,16 +72,36 @@ fn deadline(duration_ms: i64, now: Millis) -> Millis {
 
 /// Where to look for expired entries: one item per entry that can expire, not later than its deadline.
 ///
-/// A read moves an idle deadline away without touching the schedule; an entry found there before its time is put in
-/// again at its true deadline. So reads stay cheap, and an entry costs one look per idle time at most.
+/// A touch moves an idle deadline away without touching the schedule; an entry found there before its time is put in
+/// again at its true deadline. So touches stay cheap, and an entry costs one look per idle time at most.
+///
+/// Items of one moment stand in the order in which commands made them, and not in that of hashes: which entries a
+/// sweep with a limit frees, and in which order it tells of them, must be the same wherever the log is applied.
 #[derive(Default)]
 pub(crate) struct Schedule {
-    /// By moment and hash of the key: how many entries have both.
-    items: BTreeMap<(Millis, u64), u32>,
+    /// By moment and number: the hash of the key.
+    items: BTreeMap<(Millis, u64), u64>,
+    /// Items ever made: the number of the next one. The same in all replicas.
+    next_number: u64,
 }
 
 /// Bytes of one item, with the slack of the tree's nodes (filled to about 7 of 11).
-const ITEM_BYTES: usize = 32;
+const ITEM_BYTES: usize = 38;
+
+/// An item of the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub(crate) moment: Millis,
+    pub(crate) number: u64,
+    pub(crate) hash: u64,
+}
+
+impl Due {
+    /// Whether the item is that of an entry with this lifetime.
+    pub(crate) fn is_of(&self, lifetime: &Lifetime) -> bool {
+        lifetime.scheduled == self.moment && lifetime.number == self.number
+    }
+}
 
 impl Schedule {
     /// Gives a lifetime its place; `old` is the one that it replaces, whose place is kept where it will do.
@@ -77,47 +109,50 @@ impl Schedule {
         let deadline = new.deadline();
         if let Some(old) = old {
             if old.scheduled <= deadline && old.scheduled != Millis::MAX && deadline != Millis::MAX {
-                new.scheduled = old.scheduled;
+                (new.scheduled, new.number) = (old.scheduled, old.number);
                 return;
             }
-            self.remove(hash, old);
+            self.remove(old);
         }
         new.scheduled = deadline;
+        // Without an item, no number: lifetimes that mean the same are the same in all replicas.
+        new.number = 0;
+        if deadline != Millis::MAX {
+            new.number = self.next_number;
+            self.next_number += 1;
+        }
         self.restore(hash, new);
     }
 
     /// Puts an item back where its lifetime says that it is.
     pub(crate) fn restore(&mut self, hash: u64, lifetime: &Lifetime) {
         if lifetime.scheduled != Millis::MAX {
-            *self.items.entry((lifetime.scheduled, hash)).or_default() += 1;
+            self.items.insert((lifetime.scheduled, lifetime.number), hash);
         }
     }
 
-    pub(crate) fn remove(&mut self, hash: u64, lifetime: &Lifetime) {
+    pub(crate) fn remove(&mut self, lifetime: &Lifetime) {
         if lifetime.scheduled != Millis::MAX {
-            self.forget(lifetime.scheduled, hash);
+            self.items.remove(&(lifetime.scheduled, lifetime.number));
         }
     }
 
-    /// Takes one item out.
-    pub(crate) fn forget(&mut self, scheduled: Millis, hash: u64) {
-        if let Some(count) = self.items.get_mut(&(scheduled, hash)) {
-            *count -= 1;
-            if *count == 0 {
-                self.items.remove(&(scheduled, hash));
-            }
-        }
+    /// Takes out an item that is of no entry.
+    pub(crate) fn forget(&mut self, due: Due) {
+        self.items.remove(&(due.moment, due.number));
     }
 
     pub(crate) fn first(&self) -> Option<Millis> {
         self.items.first_key_value().map(|((moment, _), _)| *moment)
     }
 
-    /// The items to look at by now: moment and hash of the key.
-    pub(crate) fn due(&self, now: Millis) -> impl Iterator<Item = (Millis, u64)> {
-        self.items.range(..=(now, u64::MAX)).map(|(item, _)| *item)
+    /// The items to look at by now, in order.
+    pub(crate) fn due(&self, now: Millis) -> impl Iterator<Item = Due> {
+        let all = self.items.range(..=(now, u64::MAX));
+        all.map(|((moment, number), hash)| Due { moment: *moment, number: *number, hash: *hash })
     }
 
+    /// Takes all items out; the numbers go on.
     pub(crate) fn clear(&mut self) {
         self.items = BTreeMap::new();
     }
@@ -160,15 +195,20 @@ mod tests {
     }
 
     #[test]
-    fn two_entries_with_the_same_hash_and_moment_are_two_items() {
+    fn entries_of_one_moment_stand_in_the_order_in_which_they_came() {
         let mut schedule = Schedule::default();
         let mut first = Lifetime::starting(10, i64::MAX, NOW);
-        let mut second = first;
+        let (mut second, mut third) = (first, first);
         schedule.place(7, None, &mut first);
         schedule.place(7, None, &mut second);
-        schedule.remove(7, &first);
-        assert_eq!(schedule.due(Millis(1_010)).collect::<Vec<_>>(), [(Millis(1_010), 7)]);
-        schedule.remove(7, &second);
-        assert_eq!(schedule.first(), None);
+        schedule.place(3, None, &mut third);
+        let hashes = |schedule: &Schedule| schedule.due(Millis(1_010)).map(|due| due.hash).collect::<Vec<_>>();
+        assert_eq!(hashes(&schedule), [7, 7, 3]);
+        schedule.remove(&first);
+        assert_eq!(hashes(&schedule), [7, 3]);
+        assert!(schedule.due(NOW).next().is_none());
+        schedule.remove(&second);
+        schedule.remove(&third);
+        assert_eq!((schedule.first(), schedule.next_number), (None, 3));
     }
 }

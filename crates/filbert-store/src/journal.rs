@@ -79,6 +79,23 @@ impl Journal {
         Ok(self.events.iter().skip(skip).take(max))
     }
 
+    /// Events that are kept at most.
+    pub(crate) fn capacity(&self) -> usize {
+        self.settings.capacity
+    }
+
+    /// Numbers events that give way at once to others that come with them.
+    pub(crate) fn skip(&mut self, count: usize, now: Millis) {
+        if count == 0 {
+            return;
+        }
+        self.trim(now);
+        self.next_sequence = self.next_sequence.saturating_add(i64::try_from(count).unwrap_or(i64::MAX));
+        while !self.events.is_empty() {
+            self.drop_oldest();
+        }
+    }
+
     pub(crate) fn append(
         &mut self,
         kind: EventKind,

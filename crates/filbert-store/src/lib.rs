@@ -5,6 +5,9 @@
 //! same code serves a standalone member (commands applied at once) and a replicated one (applied in the order of a log).
 //!
 //! ```text
+//!                                                who leads: Partition::lead, touches_for, pick_eviction
+//!                  |                                          |
+//!                  v                                          v
 //!   Command { map, now, caller, change }             get, entry_view, fetch, ...
 //!                  |                                          |
 //!                  v                                          v
@@ -18,8 +21,12 @@
 //!
 //! # Invariants
 //!
-//! - [`Partition::apply`] is the one way to change what readers see; reads change only counters and idle clocks.
-//! - Same settings, same calls: same replies, same events, same order of iteration.
+//! - [`Partition::apply`] is the one way to change what readers see; reads change only counters, and note when they were.
+//! - Same commands: same replies, same events, same journals, same entries, lifetimes, locks and claims. Nothing else decides:
+//!   neither reads, nor hash seeds, nor what was there before a snapshot, nor indexes and columns, nor limits of memory, nor
+//!   statistics. What depends on these (which entries to evict, which entries reads have kept alive) is found by who leads,
+//!   and said in a command, by key. The order of iteration is each replica's own.
+//! - Time does not go back: a command or a read that is earlier than a command before happens at that one's time.
 //! - A change that is refused, or finds its key locked by another caller, changes no entry.
 //! - Expired entries are absent at once, and freed by [`ChangeOf::Expire`] or by the next change of their key, with an
 //!   event either way. A clock that goes back expires nothing early.
@@ -31,8 +38,8 @@
 //! # What it costs
 //!
 //! A map without entries takes about 560 bytes per partition; the first entry adds 100 bytes of table. With many
-//! entries, the table takes 12 to 13 bytes per entry, and a record 28 bytes besides key and value (40 more when it can
-//! expire, and 32 in the schedule). The example `memory` measures it: 1,000,000 entries of 12 + 112 bytes over 271
+//! entries, the table takes 12 to 13 bytes per entry, and a record 28 bytes besides key and value (56 more when it can
+//! expire, and 38 in the schedule). The example `memory` measures it: 1,000,000 entries of 12 + 112 bytes over 271
 //! partitions take 60 bytes of overhead each with glibc's allocator, 50 with mimalloc; and only mimalloc gives the memory
 //! of a cleared map back to the system.
 //!
@@ -58,7 +65,7 @@
 //! use filbert_data::PartitionId;
 //!
 //! let map = MapId(1);
-//! let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, random_seed: 2 });
+//! let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1 });
 //! partition.create_map(map, MapSettings::default());
 //!
 //! let change = Change::Put { key: b"key", value: b"value", expiry: Expiry::DEFAULT, mode: PutMode::Put };
@@ -78,9 +85,11 @@ mod derived;
 mod event;
 mod eviction;
 mod expiry;
+mod hash;
 mod ids;
 mod indexes;
 mod journal;
+mod keys;
 mod layout;
 mod locks;
 mod map;
@@ -94,6 +103,7 @@ mod slots;
 mod table;
 mod take;
 mod together;
+mod touch;
 mod view;
 
 pub use batch::{Batch, BatchItem, BatchPlace, Expected};
@@ -103,6 +113,7 @@ pub use event::{Event, EventKind, NoObserver, Observer};
 pub use ids::{Caller, MapId, Millis};
 pub use indexes::{IndexStatistics, PartitionSet, Probe, SIGNATURE_PARTITIONS_MAX, Signature};
 pub use journal::{Journal, JournalEvent, JournalGone};
+pub use keys::KeyList;
 pub use layout::{ColumnId, ColumnLayout, EntryReader, IndexId, IndexKind, IndexLayout, Layout, SeenKinds};
 pub use partition::{Located, Partition};
 pub use probing::SlotSet;

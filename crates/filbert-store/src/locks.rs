@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::hash::stable_hash;
 use crate::{Caller, LockState, Millis};
 
 struct Lock {
@@ -16,7 +17,8 @@ struct Lock {
     unlock_reference: i64,
 }
 
-/// An unlock that freed its key. The hash stands for the key: references are unique for a client already.
+/// An unlock that freed its key. The hash stands for the key, and is the same in all replicas: references are unique for a
+/// client already.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Unlocked {
     hash: u64,
@@ -109,15 +111,8 @@ impl Locks {
     }
 
     /// Gives back one hold. Leases that ended must have been freed before.
-    pub(crate) fn unlock(
-        &mut self,
-        key: &[u8],
-        hash: u64,
-        caller: Caller,
-        reference: i64,
-        memory_max: usize,
-    ) -> Unlock {
-        let unlocked = Unlocked { hash, caller, reference };
+    pub(crate) fn unlock(&mut self, key: &[u8], caller: Caller, reference: i64, memory_max: usize) -> Unlock {
+        let unlocked = Unlocked { hash: stable_hash(key), caller, reference };
         let Some(lock) = self.held.get_mut(key).filter(|lock| lock.owner == caller) else {
             if reference != 0 && self.unlocked.contains(&unlocked) {
                 return Unlock::Done;
@@ -172,10 +167,10 @@ mod tests {
         let mut locks = Locks::default();
         locks.lock(b"k", caller(1), Millis::MAX, 1);
         locks.lock(b"k", caller(1), Millis::MAX, 2);
-        assert_eq!(locks.unlock(b"k", 0, caller(1), 3, 4), Unlock::Done);
-        assert_eq!(locks.unlock(b"k", 0, caller(2), 4, 4), Unlock::NotOwner(Some(caller(1))));
-        assert_eq!(locks.unlock(b"k", 0, caller(1), 5, 4), Unlock::Freed);
-        assert_eq!(locks.unlock(b"k", 0, caller(1), 6, 4), Unlock::NotOwner(None));
+        assert_eq!(locks.unlock(b"k", caller(1), 3, 4), Unlock::Done);
+        assert_eq!(locks.unlock(b"k", caller(2), 4, 4), Unlock::NotOwner(Some(caller(1))));
+        assert_eq!(locks.unlock(b"k", caller(1), 5, 4), Unlock::Freed);
+        assert_eq!(locks.unlock(b"k", caller(1), 6, 4), Unlock::NotOwner(None));
         assert_eq!(locks.len(), 0);
         assert_eq!(locks.key_bytes, 0);
     }
@@ -187,20 +182,20 @@ mod tests {
         locks.lock(b"k", caller(1), Millis::MAX, 1);
         assert_eq!(locks.state(b"k", Millis(0)).unwrap().count, 1);
         locks.lock(b"k", caller(1), Millis::MAX, 2);
-        assert_eq!(locks.unlock(b"k", 0, caller(1), 3, 4), Unlock::Done);
-        assert_eq!(locks.unlock(b"k", 0, caller(1), 3, 4), Unlock::Done);
+        assert_eq!(locks.unlock(b"k", caller(1), 3, 4), Unlock::Done);
+        assert_eq!(locks.unlock(b"k", caller(1), 3, 4), Unlock::Done);
         assert_eq!(locks.state(b"k", Millis(0)).unwrap().count, 1);
-        assert_eq!(locks.unlock(b"k", 0, caller(1), 4, 4), Unlock::Freed);
-        assert_eq!(locks.unlock(b"k", 0, caller(1), 4, 4), Unlock::Done);
+        assert_eq!(locks.unlock(b"k", caller(1), 4, 4), Unlock::Freed);
+        assert_eq!(locks.unlock(b"k", caller(1), 4, 4), Unlock::Done);
     }
 
     #[test]
     fn a_retried_unlock_does_not_free_the_next_hold() {
         let mut locks = Locks::default();
         locks.lock(b"k", caller(1), Millis::MAX, 1);
-        assert_eq!(locks.unlock(b"k", 0, caller(1), 2, 4), Unlock::Freed);
+        assert_eq!(locks.unlock(b"k", caller(1), 2, 4), Unlock::Freed);
         locks.lock(b"k", caller(1), Millis::MAX, 3);
-        assert_eq!(locks.unlock(b"k", 0, caller(1), 2, 4), Unlock::Done);
+        assert_eq!(locks.unlock(b"k", caller(1), 2, 4), Unlock::Done);
         assert!(locks.is_locked(b"k", Millis(0)));
     }
 
@@ -209,11 +204,11 @@ mod tests {
         let mut locks = Locks::default();
         for reference in 1..100 {
             locks.lock(b"k", caller(1), Millis::MAX, -reference);
-            assert_eq!(locks.unlock(b"k", 0, caller(1), reference, 4), Unlock::Freed);
+            assert_eq!(locks.unlock(b"k", caller(1), reference, 4), Unlock::Freed);
         }
         assert_eq!(locks.unlocked.len(), 4);
-        assert_eq!(locks.unlock(b"k", 0, caller(1), 96, 4), Unlock::Done);
-        assert_eq!(locks.unlock(b"k", 0, caller(1), 95, 4), Unlock::NotOwner(None));
+        assert_eq!(locks.unlock(b"k", caller(1), 96, 4), Unlock::Done);
+        assert_eq!(locks.unlock(b"k", caller(1), 95, 4), Unlock::NotOwner(None));
     }
 
     #[test]

@@ -5,11 +5,12 @@ use foldhash::quality::FixedState;
 
 use crate::claims::Claims;
 use crate::derived::Derived;
-use crate::expiry::Schedule;
+use crate::expiry::{Due, Schedule};
 use crate::journal::Journal;
 use crate::locks::Locks;
-use crate::record::{Lifetime, Record, Stamp};
+use crate::record::{Lifetime, Record};
 use crate::table::{Place, Table};
+use crate::touch::note_read;
 use crate::{
     Caller, Cursor, EntryView, Event, EventKind, LockState, MapId, MapSettings, MapStatistics, Millis, Observer,
 };
@@ -35,6 +36,8 @@ pub(crate) struct Map {
     /// Indexes and columns; then every record has a slot.
     pub(crate) derived: Option<Box<Derived>>,
     pub(crate) hash_seed: u64,
+    /// Whether a read may have put off the end of an entry that the log does not know of.
+    pub(crate) reads_ahead: bool,
 }
 
 /// Where changes are announced: counted, kept in the journal, told to the observer.
@@ -115,6 +118,7 @@ impl Map {
             record_bytes: 0,
             derived: None,
             hash_seed,
+            reads_ahead: false,
         }
     }
 
@@ -142,7 +146,7 @@ impl Map {
     pub(crate) fn get_at(&mut self, place: Option<Place>, now: Millis) -> Option<&[u8]> {
         self.counters.gets += 1;
         let record = self.table.at_mut(place?)?;
-        if !touch(record, now) {
+        if !note_read(record, now, &mut self.reads_ahead) {
             return None;
         }
         self.counters.hits += 1;
@@ -153,11 +157,12 @@ impl Map {
     pub(crate) fn contains_key(&mut self, key: &[u8], now: Millis) -> bool {
         let hash = self.table.hash(key);
         let place = self.table.find(hash, key);
-        place.and_then(|place| self.table.at_mut(place)).is_some_and(|record| touch(record, now))
+        let record = place.and_then(|place| self.table.at_mut(place));
+        record.is_some_and(|record| note_read(record, now, &mut self.reads_ahead))
     }
 
     pub(crate) fn entry_view(&self, key: &[u8], now: Millis) -> Option<EntryView<'_>> {
-        let record = self.table.get(self.table.hash(key), key).filter(|record| !record.is_expired(now))?;
+        let record = self.table.get(self.table.hash(key), key).filter(|record| !record.is_expired_for_reads(now))?;
         let usage = record.usage();
         let lifetime = record.lifetime().unwrap_or_else(|| Lifetime::starting(i64::MAX, i64::MAX, now));
         Some(EntryView {
@@ -168,7 +173,7 @@ impl Map {
             updated_ms: usage.updated.to_ms(),
             accessed_ms: usage.accessed.to_ms(),
             stored_ms: 0,
-            expires_ms: lifetime.deadline().0,
+            expires_ms: lifetime.deadline_of_reads().0,
             hits: u64::from(usage.hits),
             version: u64::from(usage.version),
             ttl_ms: lifetime.ttl_ms,
@@ -178,26 +183,21 @@ impl Map {
 
     /// Entries whose time is not over.
     pub(crate) fn len(&self, now: Millis) -> usize {
-        let expired: usize =
-            self.schedule.due(now).map(|(scheduled, hash)| self.expired_at(scheduled, hash, now)).sum();
-        self.table.len() - expired
+        let due = self.schedule.due(now).filter_map(|due| self.table.at(self.find_due(due)?));
+        self.table.len() - due.filter(|record| record.is_expired_for_reads(now)).count()
     }
 
-    /// How many of the entries with one item of the schedule are expired.
-    fn expired_at(&self, scheduled: Millis, hash: u64, now: Millis) -> usize {
-        self.table
-            .records_at(hash)
-            .filter(|record| record.lifetime().is_some_and(|lifetime| lifetime.scheduled == scheduled))
-            .filter(|record| record.is_expired(now) && self.table.hash(record.key()) == hash)
-            .count()
+    /// Where the entry is that an item of the schedule is of.
+    pub(crate) fn find_due(&self, due: Due) -> Option<Place> {
+        self.table.find_hash(due.hash, |record| record.lifetime().is_some_and(|lifetime| due.is_of(&lifetime)))
     }
 
     pub(crate) fn contains_value(&self, value: &[u8], now: Millis) -> bool {
-        self.table.records().any(|record| record.value() == value && !record.is_expired(now))
+        self.table.records().any(|record| record.value() == value && !record.is_expired_for_reads(now))
     }
 
     pub(crate) fn for_each(&self, now: Millis, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        for record in self.table.records().filter(|record| !record.is_expired(now)) {
+        for record in self.table.records().filter(|record| !record.is_expired_for_reads(now)) {
             visit(record.key(), record.value());
         }
     }
@@ -211,7 +211,7 @@ impl Map {
     ) -> Option<Cursor> {
         let count = std::cell::Cell::new(0usize);
         let visit_live = |record: &Record| {
-            if !record.is_expired(now) {
+            if !record.is_expired_for_reads(now) {
                 count.set(count.get() + 1);
                 visit(record.key(), record.value());
             }
@@ -269,14 +269,17 @@ impl Map {
     }
 
     /// Takes an entry out and announces it.
-    pub(crate) fn take(&mut self, cx: &mut Context<'_>, hash: u64, place: Place, kind: EventKind) -> Option<Record> {
+    pub(crate) fn take(&mut self, cx: &mut Context<'_>, _hash: u64, place: Place, kind: EventKind) -> Option<Record> {
         let record = self.table.remove(place)?;
+        if self.table.len() == 0 {
+            self.reads_ahead = false;
+        }
         self.record_bytes -= record.allocated_bytes();
         if let (Some(derived), Some(slot)) = (&mut self.derived, record.slot()) {
             derived.remove(slot, record.key(), record.value());
         }
         if let Some(lifetime) = record.lifetime() {
-            self.schedule.remove(hash, &lifetime);
+            self.schedule.remove(&lifetime);
         }
         match kind {
             EventKind::Expired => self.counters.expirations += 1,
@@ -286,19 +289,4 @@ impl Map {
         self.log.announce(cx, kind, record.key(), None, Some(record.value()));
         Some(record)
     }
-}
-
-/// Counts a read of an entry and starts its idle clock anew; `false` when its time is over.
-#[inline]
-fn touch(record: &mut Record, now: Millis) -> bool {
-    if let Some(lifetime) = record.lifetime() {
-        if now >= lifetime.deadline() {
-            return false;
-        }
-        record.set_lifetime(&lifetime.touched(now));
-    }
-    let usage = record.usage_mut();
-    usage.hits = usage.hits.saturating_add(1);
-    usage.accessed = usage.accessed.max(Stamp::at(now));
-    true
 }

@@ -3,7 +3,6 @@
 use filbert_data::PartitionId;
 
 use crate::command::{Change, ChangeOf, Command};
-use crate::eviction::Generator;
 use crate::journal::Journal;
 use crate::map::{Context, Map};
 use crate::put::Outcome;
@@ -17,25 +16,32 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Located(Option<Place>);
 
-/// One partition of a member. Two of them with the same settings, given the same commands and reads in the same order,
-/// give the same replies, events and iteration order.
+/// One partition of a member. Two of them, given the same commands in the same order, give the same replies, events and
+/// journals, and hold the same entries, locks and claims, whatever is read of them in between, and whatever their hash
+/// seeds, and their indexes and columns.
 ///
 /// Reads are never held up by locks of keys, and an expired entry is absent from the moment its time is over. Asked for
 /// a map that does not exist, reads answer as for an empty one.
+///
+/// # Time
+///
+/// Commands and reads bring the time along. One that is earlier than the latest command's counts as that one's: when another
+/// member with a slower clock begins to stamp commands, what has expired stays expired, and a lease that was over is
+/// over. So a clock that was ahead makes time stand still for as long as it was ahead, and nothing goes back.
 pub struct Partition {
-    settings: PartitionSettings,
+    pub(crate) settings: PartitionSettings,
     /// In order of id. Boxed, as a partition may have many maps and moves when they are created.
-    maps: Vec<(MapId, Box<Map>)>,
-    generator: Generator,
-    bytes: usize,
+    pub(crate) maps: Vec<(MapId, Box<Map>)>,
+    /// The latest time that a command brought along.
+    pub(crate) time: Millis,
+    pub(crate) bytes: usize,
 }
 
 impl Partition {
     /// An empty partition.
     #[must_use]
     pub fn new(settings: PartitionSettings) -> Self {
-        let generator = Generator::new(settings.random_seed);
-        Partition { settings, maps: Vec::new(), generator, bytes: 0 }
+        Partition { settings, maps: Vec::new(), time: Millis(i64::MIN), bytes: 0 }
     }
 
     /// Makes a map, or gives an existing one other settings; entries keep the lifetimes that they have.
@@ -63,6 +69,7 @@ impl Partition {
     /// The value of a key. Counts as a read and starts the idle clock anew.
     #[inline]
     pub fn get(&mut self, map: MapId, key: &[u8], now: Millis) -> Option<&[u8]> {
+        let now = self.moment(now);
         self.map_mut(map)?.get(key, now)
     }
 
@@ -78,36 +85,38 @@ impl Partition {
     /// The value of a key that was looked up, as [`Partition::get`]. Nothing may have changed since then.
     #[inline]
     pub fn get_located(&mut self, map: MapId, located: Located, now: Millis) -> Option<&[u8]> {
+        let now = self.moment(now);
         self.map_mut(map)?.get_at(located.0, now)
     }
 
     /// Whether there is an entry. Counts as a read of the entry and starts the idle clock anew.
     pub fn contains_key(&mut self, map: MapId, key: &[u8], now: Millis) -> bool {
+        let now = self.moment(now);
         self.map_mut(map).is_some_and(|map| map.contains_key(key, now))
     }
 
     /// All that is known of an entry. Does not count as a read.
     #[must_use]
     pub fn entry_view(&self, map: MapId, key: &[u8], now: Millis) -> Option<EntryView<'_>> {
-        self.map(map)?.entry_view(key, now)
+        self.map(map)?.entry_view(key, self.moment(now))
     }
 
     /// Number of entries whose time is not over. Takes time for entries that expired and are not yet freed.
     #[must_use]
     pub fn len(&self, map: MapId, now: Millis) -> usize {
-        self.map(map).map_or(0, |map| map.len(now))
+        self.map(map).map_or(0, |map| map.len(self.moment(now)))
     }
 
     /// Whether any entry has this value, byte for byte. Looks at all of them.
     #[must_use]
     pub fn contains_value(&self, map: MapId, value: &[u8], now: Millis) -> bool {
-        self.map(map).is_some_and(|map| map.contains_value(value, now))
+        self.map(map).is_some_and(|map| map.contains_value(value, self.moment(now)))
     }
 
     /// Visits key and value of every entry.
     pub fn for_each(&self, map: MapId, now: Millis, visit: &mut dyn FnMut(&[u8], &[u8])) {
         if let Some(map) = self.map(map) {
-            map.for_each(now, visit);
+            map.for_each(self.moment(now), visit);
         }
     }
 
@@ -123,7 +132,7 @@ impl Partition {
         now: Millis,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Option<Cursor> {
-        self.map(map)?.fetch(cursor, at_least, now, visit)
+        self.map(map)?.fetch(cursor, at_least, self.moment(now), visit)
     }
 
     /// Whether anybody holds a lock of the key.
@@ -135,7 +144,7 @@ impl Partition {
     /// Who holds a lock of the key, how often, and how long.
     #[must_use]
     pub fn lock_state(&self, map: MapId, key: &[u8], now: Millis) -> Option<LockState> {
-        self.map(map)?.lock_state(key, now)
+        self.map(map)?.lock_state(key, self.moment(now))
     }
 
     /// Counters and sizes of a map; all 0 for one that does not exist.
@@ -168,9 +177,24 @@ impl Partition {
         self.bytes
     }
 
-    /// Changes the partition, and tells the observer of each change while doing so. The one way to change it.
+    /// The latest time that a command brought along: who stamps commands stamps none with an earlier one.
+    #[must_use]
+    pub fn time(&self) -> Millis {
+        self.time
+    }
+
+    /// The time of a read: never earlier than that of the latest command.
+    #[inline]
+    pub(crate) fn moment(&self, now: Millis) -> Millis {
+        now.max(self.time)
+    }
+
+    /// Changes the partition, and tells the observer of each change while doing so. The one way to change entries, locks and
+    /// claims, and a function of what commands have done before alone: who leads calls [`Partition::lead`] instead, or sends
+    /// [`Partition::touches_for`] the command ahead of it.
     pub fn apply<'p>(&'p mut self, command: &Command<'_>, observer: &mut dyn Observer) -> Reply<'p> {
-        let cx = &mut Context { partition: self.settings.id, now: command.now, caller: command.caller, observer };
+        self.time = self.moment(command.now);
+        let cx = &mut Context { partition: self.settings.id, now: self.time, caller: command.caller, observer };
         match command.change {
             ChangeOf::ReleaseLocks { client } => self.for_all(|map| map.release_locks(cx, client)),
             ChangeOf::Expire { limit } => {
@@ -185,7 +209,7 @@ impl Partition {
                     return Reply::Refused(StoreError::NoSuchMap(command.map));
                 };
                 let bytes_before = map.bytes();
-                let outcome = change_map(map, cx, change, &mut self.generator);
+                let outcome = change_map(map, cx, change);
                 self.bytes = self.bytes + map.bytes() - bytes_before;
                 match outcome {
                     Outcome::Reply(reply) => reply,
@@ -234,7 +258,7 @@ impl Partition {
 }
 
 #[inline]
-fn change_map(map: &mut Map, cx: &mut Context<'_>, change: Change<'_>, generator: &mut Generator) -> Outcome {
+fn change_map(map: &mut Map, cx: &mut Context<'_>, change: Change<'_>) -> Outcome {
     Outcome::Reply(match change {
         ChangeOf::Put { key, value, expiry, mode } => return map.put(cx, key, value, expiry, mode),
         ChangeOf::ReplaceIfSame { key, expected, value } => map.replace_if_same(cx, key, expected, value),
@@ -253,9 +277,8 @@ fn change_map(map: &mut Map, cx: &mut Context<'_>, change: Change<'_>, generator
         ChangeOf::Unclaim => map.unclaim(cx),
         ChangeOf::Clear => map.clear(cx, EventKind::Cleared),
         ChangeOf::EvictAll => map.clear(cx, EventKind::EvictedAll),
-        ChangeOf::EvictSample { policy, count, except } => {
-            Reply::Count(map.evict_sample(cx, generator, policy, count, except))
-        }
+        ChangeOf::EvictKeys { keys } => Reply::Count(map.evict_keys(cx, keys)),
+        ChangeOf::Touch { key, read_at } => Reply::Flag(map.touch(key, read_at)),
         // These cover all maps.
         ChangeOf::ReleaseLocks { client } => Reply::Count(map.release_locks(cx, client)),
         ChangeOf::Expire { limit } => {

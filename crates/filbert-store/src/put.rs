@@ -112,11 +112,10 @@ impl Map {
             return Reply::Flag(true);
         }
         // The record has no room for a lifetime, so it moves into a larger one.
-        lifetime.scheduled = lifetime.deadline();
+        self.schedule.place(hash, None, &mut lifetime);
         match Record::new(record.key(), record.value(), *record.usage(), Some(&lifetime), record.slot()) {
             Err(error) => Reply::Refused(error),
             Ok(larger) => {
-                self.schedule.restore(hash, &lifetime);
                 self.record_bytes += larger.allocated_bytes();
                 self.record_bytes -= record.allocated_bytes();
                 *record = larger;
@@ -134,6 +133,8 @@ impl Map {
         expiry: Expiry,
         mode: PutMode,
     ) -> Result<(), StoreError> {
+        // Before anything is noted elsewhere: a log may write what nobody has claimed.
+        check_lengths(key, value)?;
         let now = Stamp::at(cx.now);
         let usage = Usage { version: 0, created: now, updated: now, accessed: now, hits: 0 };
         let write = Write { kind: EventKind::Added, usage, lifetime: Lifetime::of_put(expiry, &self.settings, cx.now) };
@@ -143,13 +144,12 @@ impl Map {
         let mut record = if lifetime.is_endless() {
             Record::new(key, value, usage, None, slot)?
         } else {
-            lifetime.scheduled = lifetime.deadline();
+            self.schedule.place(hash, None, &mut lifetime);
             Record::new(key, value, usage, Some(&lifetime), slot)?
         };
         if let Some(derived) = &mut self.derived {
             record.set_slot(derived.add(hash, key, value));
         }
-        self.schedule.restore(hash, &lifetime);
         self.record_bytes += record.allocated_bytes();
         self.table.insert(hash, record);
         self.counters.last_access_ms = cx.now.0;

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | 0 | 28 | [`Header`]: key length (bit 31: a lifetime follows; bit 30: a slot follows), value length, version, created, updated, accessed, hits |
 //! | 28 | 0 or 4 | slot, `u32`, of entries of maps that number theirs |
-//! | then | 0 or 40 | [`Lifetime`], unaligned, of entries that can expire |
+//! | then | 0 or 56 | [`Lifetime`], unaligned, of entries that can expire |
 //! | then | key length | key |
 //! | then | value length | value |
 //!
@@ -70,19 +70,35 @@ struct Header {
 }
 
 /// When and why an entry expires. Durations are `i64::MAX` and moments [`Millis::MAX`] for "never".
+///
+/// Commands decide by what commands have written here; reads leave nothing but `read_at`, and see what they put off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lifetime {
     pub(crate) ttl_ms: i64,
     pub(crate) max_idle_ms: i64,
     pub(crate) ttl_deadline: Millis,
+    /// As the log has it: the latest command that wrote, read or touched the entry.
     pub(crate) idle_deadline: Millis,
-    /// Where the map's schedule has this entry: not later than the deadline.
+    /// Where the map's schedule has this entry: not later than the deadline; [`Millis::MAX`] = nowhere.
     pub(crate) scheduled: Millis,
+    /// The entry's number in the schedule, by which those of one moment are ordered.
+    pub(crate) number: u64,
+    /// The latest read here, which the log does not know; [`NOT_READ`] before the first.
+    pub(crate) read_at: Millis,
 }
 
+/// Before every read.
+pub(crate) const NOT_READ: Millis = Millis(i64::MIN);
+
 impl Lifetime {
+    /// When the entry expires as the log has it: what commands decide by.
     pub(crate) fn deadline(&self) -> Millis {
         self.ttl_deadline.min(self.idle_deadline)
+    }
+
+    /// When the entry expires as reads have put it off: what reads see, never earlier than [`Lifetime::deadline`].
+    pub(crate) fn deadline_of_reads(&self) -> Millis {
+        self.ttl_deadline.min(self.idle_deadline.max(self.idle_deadline_after(self.read_at)))
     }
 }
 
@@ -233,10 +249,16 @@ impl Record {
         Record::new(self.key(), self.value(), *self.usage(), self.lifetime().as_ref(), slot)
     }
 
-    /// Whether the entry's time is over.
+    /// Whether the entry's time is over, as the log has it: for commands.
     #[inline]
     pub(crate) fn is_expired(&self, now: Millis) -> bool {
         self.lifetime().is_some_and(|lifetime| now >= lifetime.deadline())
+    }
+
+    /// Whether the entry's time is over, reads counted in: for reads.
+    #[inline]
+    pub(crate) fn is_expired_for_reads(&self, now: Millis) -> bool {
+        self.lifetime().is_some_and(|lifetime| now >= lifetime.deadline_of_reads())
     }
 
     /// Bytes that the allocation takes, with what a common allocator adds: its own word, and rounding up to 16.
@@ -314,6 +336,8 @@ mod tests {
         ttl_deadline: Millis(30),
         idle_deadline: Millis(20),
         scheduled: Millis(10),
+        number: 5,
+        read_at: NOT_READ,
     };
 
     const EXTRAS: [(Option<&Lifetime>, Option<u32>); 4] =
@@ -382,6 +406,17 @@ mod tests {
     }
 
     #[test]
+    fn a_read_puts_the_end_off_for_reads_and_not_for_commands() {
+        let read = Lifetime { read_at: Millis(25), ..LIFETIME };
+        let record = Record::new(b"k", b"v", usage(1), Some(&read), None).unwrap();
+        assert!(record.is_expired(Millis(20)));
+        assert!(!record.is_expired_for_reads(Millis(26)) && record.is_expired_for_reads(Millis(27)));
+        let ttl = Lifetime { read_at: Millis(29), ..LIFETIME };
+        let record = Record::new(b"k", b"v", usage(1), Some(&ttl), None).unwrap();
+        assert!(record.is_expired_for_reads(Millis(30)), "a read does not put off the end of the time to live");
+    }
+
+    #[test]
     fn records_move_between_threads() {
         let record = Record::new(b"k", b"v", usage(1), None, None).unwrap();
         let back = std::thread::spawn(move || record).join().unwrap();
@@ -398,7 +433,7 @@ mod tests {
     #[test]
     fn the_header_is_as_small_as_documented() {
         assert_eq!(HEADER_BYTES, 28);
-        assert_eq!(LIFETIME_BYTES, 40);
+        assert_eq!(LIFETIME_BYTES, 56);
         assert_eq!(size_of::<Option<Record>>(), size_of::<usize>());
     }
 }

@@ -2,16 +2,14 @@
 
 use filbert_data::PartitionId;
 
-/// What makes two partitions behave alike: same settings and same commands give same replies, events and order.
+/// What makes a partition this one, of this member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionSettings {
     /// The partition's number, named in events.
     pub id: PartitionId,
-    /// Seed of the hash of keys, and so of the order in which entries are fetched. Secret seeds keep clients from
-    /// making keys that collide.
+    /// Seed of the hash of keys, and so of the order in which entries are fetched; of nothing else, so that each replica may
+    /// have its own. Secret seeds keep clients from making keys that collide.
     pub hash_seed: u64,
-    /// Seed of the generator that eviction samples with.
-    pub random_seed: u64,
 }
 
 /// Settings of one map, the same in all partitions.

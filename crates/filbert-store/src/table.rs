@@ -110,13 +110,15 @@ impl<S: BuildHasher> Table<S> {
             + self.overflow_len * (size_of::<u64>() + size_of::<Vec<Record>>() + size_of::<Record>())
     }
 
-    #[inline]
+    // Where it is not inlined, its result goes through memory in pieces of other sizes than it is read in, which costs a put a
+    // quarter of its time.
+    #[inline(always)]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<Place> {
         self.find_where(hash, |record| record.key() == key)
     }
 
     /// The first record whose hash may be `hash` (its key must be compared, or hashed) and that `is_it` accepts.
-    #[inline]
+    #[inline(always)]
     fn find_where(&self, hash: u64, is_it: impl Fn(&Record) -> bool) -> Option<Place> {
         let segment_index = *self.directory.get(self.directory_index(hash))?;
         let segment = self.segments.get(segment_index as usize)?;

@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 
+use crate::keys::keys;
 use crate::locks::Unlock;
 use crate::map::{Context, Map};
 use crate::record::Record;
@@ -20,7 +21,7 @@ impl Map {
 
     fn refuse_held(&mut self, cx: &mut Context<'_>, key: &[u8]) -> Option<Reply<'static>> {
         self.free_if_ended(cx, key);
-        if !self.claims.is_empty() && self.claims.has(self.table.hash(key), cx.caller) {
+        if !self.claims.is_empty() && self.claims.has(key, cx.caller) {
             return Some(Reply::Locked { free_at: None });
         }
         let state = self.locks.state(key, cx.now).filter(|state| state.owner != cx.caller)?;
@@ -29,7 +30,7 @@ impl Map {
 
     /// Whether anybody has the key locked or claimed, so that eviction spares it.
     pub(crate) fn is_held(&self, key: &[u8], now: Millis) -> bool {
-        self.locks.is_locked(key, now) || !self.claims.is_empty() && self.claims.has_any(self.table.hash(key))
+        self.locks.is_locked(key, now) || !self.claims.is_empty() && self.claims.has_any(key)
     }
 
     fn free_if_ended(&mut self, cx: &mut Context<'_>, key: &[u8]) {
@@ -76,6 +77,22 @@ impl Map {
         Ok(place.and_then(|place| self.take(cx, hash, place, EventKind::Removed)))
     }
 
+    /// Evicts the keys of a list, but for those that someone holds; how many entries went, those counted that had expired.
+    pub(crate) fn evict_keys(&mut self, cx: &mut Context<'_>, list: &[u8]) -> usize {
+        let mut gone = 0;
+        for key in keys(list) {
+            if self.is_held(key, cx.now) {
+                continue;
+            }
+            let hash = self.table.hash(key);
+            let Some(place) = self.table.find(hash, key) else { continue };
+            let expired = self.table.at(place).is_some_and(|record| record.is_expired(cx.now));
+            let kind = if expired { EventKind::Expired } else { EventKind::Evicted };
+            gone += usize::from(self.take(cx, hash, place, kind).is_some());
+        }
+        gone
+    }
+
     pub(crate) fn evict(&mut self, cx: &mut Context<'_>, key: &[u8]) -> Reply<'static> {
         if self.is_held(key, cx.now) {
             return Reply::Flag(false);
@@ -87,28 +104,48 @@ impl Map {
 
     /// Takes out all entries but those of locked keys. Entries whose time was over are not counted: they have expired. Claims
     /// do not keep an entry: what is written by them comes before the clearing or after it.
+    ///
+    /// What is told one by one, of entries that had expired and in the journal, is told in the order of keys: that of the
+    /// table is each replica's own. Without either, nothing is sorted.
     pub(crate) fn clear(&mut self, cx: &mut Context<'_>, kind: EventKind) -> Reply<'static> {
-        let mut live_count = 0;
+        let (mut live, mut expired) = (Vec::new(), Vec::new());
         let all = self.table.take_all();
         self.schedule.clear();
         self.record_bytes = 0;
         if let Some(derived) = &mut self.derived {
             derived.clear();
         }
-        let journal_kind = if kind == EventKind::EvictedAll { EventKind::Evicted } else { EventKind::Removed };
+        let mut live_count = 0;
+        let keeps = self.log.journal.is_some();
         for record in all {
             if self.locks.is_locked(record.key(), cx.now) {
                 self.put_back(record);
-                continue;
+            } else if record.is_expired(cx.now) {
+                expired.push(record);
+            } else {
+                live_count += 1;
+                if keeps {
+                    live.push(record);
+                }
             }
-            if record.is_expired(cx.now) {
-                self.counters.expirations += 1;
-                self.log.announce(cx, EventKind::Expired, record.key(), None, Some(record.value()));
-                continue;
+        }
+        expired.sort_unstable_by(|a, b| a.key().cmp(b.key()));
+        for record in &expired {
+            self.counters.expirations += 1;
+            self.log.announce(cx, EventKind::Expired, record.key(), None, Some(record.value()));
+        }
+        if let Some(journal) = &mut self.log.journal {
+            let kind = if kind == EventKind::EvictedAll { EventKind::Evicted } else { EventKind::Removed };
+            // Those that would give way to the others at once need no order.
+            let skipped = live.len().saturating_sub(journal.capacity());
+            if skipped > 0 && skipped < live.len() {
+                live.select_nth_unstable_by(skipped, |a, b| a.key().cmp(b.key()));
             }
-            live_count += 1;
-            if let Some(journal) = &mut self.log.journal {
-                journal.append(journal_kind, record.key(), Some(record.value()), None, cx.now);
+            journal.skip(skipped, cx.now);
+            let kept = live.get_mut(skipped..).unwrap_or_default();
+            kept.sort_unstable_by(|a, b| a.key().cmp(b.key()));
+            for record in kept {
+                journal.append(kind, record.key(), Some(record.value()), None, cx.now);
             }
         }
         if kind == EventKind::EvictedAll {
@@ -139,13 +176,11 @@ impl Map {
     pub(crate) fn expire(&mut self, cx: &mut Context<'_>, budget: &mut usize) -> usize {
         let mut freed_count = 0;
         while *budget > 0 {
-            let due = self.schedule.due(cx.now).next();
-            let Some((scheduled, hash)) = due else { break };
+            let Some(due) = self.schedule.due(cx.now).next() else { break };
             *budget -= 1;
-            let is_it = |record: &Record| record.lifetime().is_some_and(|lifetime| lifetime.scheduled == scheduled);
-            match self.table.find_hash(hash, is_it) {
-                Some(place) => freed_count += usize::from(self.expire_at(cx, hash, place)),
-                None => self.schedule.forget(scheduled, hash),
+            match self.find_due(due) {
+                Some(place) => freed_count += usize::from(self.expire_at(cx, due.hash, place)),
+                None => self.schedule.forget(due),
             }
         }
         while *budget > 0 {
@@ -166,14 +201,13 @@ impl Map {
 
     /// Frees an entry that the schedule named if its time is over; else schedules it anew.
     fn expire_at(&mut self, cx: &mut Context<'_>, hash: u64, place: Place) -> bool {
-        let Some(record) = self.table.at_mut(place) else { return false };
-        if record.is_expired(cx.now) {
+        if self.table.at(place).is_some_and(|record| record.is_expired(cx.now)) {
             return self.take(cx, hash, place, EventKind::Expired).is_some();
         }
+        let Some(record) = self.table.at_mut(place) else { return false };
         if let Some(mut lifetime) = record.lifetime() {
-            self.schedule.remove(hash, &lifetime);
-            lifetime.scheduled = lifetime.deadline();
-            self.schedule.restore(hash, &lifetime);
+            self.schedule.remove(&lifetime);
+            self.schedule.place(hash, None, &mut lifetime);
             record.set_lifetime(&lifetime);
         }
         false
@@ -199,8 +233,7 @@ impl Map {
 
     pub(crate) fn unlock(&mut self, cx: &mut Context<'_>, key: &[u8], reference: i64) -> Reply<'static> {
         self.free_if_ended(cx, key);
-        let hash = self.table.hash(key);
-        match self.locks.unlock(key, hash, cx.caller, reference, self.settings.unlock_memory_max) {
+        match self.locks.unlock(key, cx.caller, reference, self.settings.unlock_memory_max) {
             Unlock::Freed => {
                 self.log.announce_free(cx, key);
                 Reply::Done

@@ -1,6 +1,7 @@
 //! Changing several keys together: claims them and checks what is there, then writes.
 
 use crate::batch::{Expected, items};
+use crate::hash::stable_hash;
 use crate::map::{Context, Map};
 use crate::record::check_lengths;
 use crate::{EventKind, Expiry, PutMode, Reply};
@@ -26,7 +27,7 @@ impl Map {
             if !is_as_expected {
                 differing.push(place);
             }
-            hashes.push(hash);
+            hashes.push(stable_hash(item.key));
         }
         if !hashes.is_empty() {
             self.claims.claim(cx.caller, hashes);

@@ -158,6 +158,132 @@ fn reads_put_off_the_end_of_an_idle_entry() {
 }
 
 #[test]
+fn reads_put_nothing_off_for_commands_unless_who_leads_touches() {
+    let mut store = Store::new(MapSettings { max_idle_default_ms: 1_000, ..MapSettings::default() });
+    store.put("k", "v", PutMode::Set);
+    store.forward(900);
+    let read_at = store.now;
+    assert_eq!(store.get("k"), Some("v".into()));
+    store.forward(500);
+    assert_eq!((store.len(), store.view("k").unwrap().expires_ms), (1, read_at.0 + 1_000));
+    let expire = Command { map: store.map, now: store.now, caller: CLIENT, change: Change::Expire { limit: 9 } };
+    let mut touches = Vec::new();
+    store.partition.touches_for(&expire, &mut |map, key, read_at| touches.push((map, key.to_vec(), read_at)));
+    assert_eq!(touches, [(store.map, b"k".to_vec(), read_at)]);
+    assert_eq!(store.apply(Change::Touch { key: b"k", read_at }), "true");
+    store.partition.touches_for(&expire, &mut |_, _, _| panic!("it has been touched"));
+    assert_eq!(store.partition.apply(&expire, &mut NoObserver), Reply::Count(0));
+    store.forward(600);
+    assert_eq!(store.apply(Change::Touch { key: b"absent", read_at }), "false");
+    let expire = Command { now: store.now, ..expire };
+    assert_eq!(store.partition.apply(&expire, &mut NoObserver), Reply::Count(1));
+}
+
+#[test]
+fn every_command_finds_what_reads_have_kept_alive() {
+    let batch = |expected| {
+        let mut batch = Batch::default();
+        batch.push(&BatchItem { key: b"k", expected, value: Some(b"w") }).unwrap();
+        batch.as_bytes().to_vec()
+    };
+    let (claim, write) = (batch(Expected::Value(b"v")), batch(Expected::Value(b"v")));
+    let mut keys = KeyList::default();
+    keys.push(b"k");
+    let expiry = Expiry::DEFAULT;
+    let changes = [
+        (Change::Put { key: b"k", value: b"w", expiry, mode: PutMode::Replace }, "previous v", "2 Updated k=w old v"),
+        (Change::Remove { key: b"k" }, "previous v", "2 Removed k old v"),
+        (Change::SetTtl { key: b"k", ttl_ms: 9 }, "true", ""),
+        (Change::Evict { key: b"k" }, "true", "2 Evicted k old v"),
+        (Change::Claim { batch: &claim }, "claimed but []", ""),
+        (Change::WriteBatch { batch: &write }, "count 1", "2 Updated k=w old v"),
+        (Change::Clear, "count 1", "2 Cleared "),
+        (Change::EvictAll, "count 1", "2 EvictedAll "),
+        (Change::EvictKeys { keys: keys.as_bytes() }, "count 1", "2 Evicted k old v"),
+        (Change::Expire { limit: 1 }, "count 0", ""),
+    ];
+    for (change, reply, event) in changes {
+        let mut store = Store::new(MapSettings { max_idle_default_ms: 1_000, ..MapSettings::default() });
+        store.put("k", "v", PutMode::Set);
+        store.forward(900);
+        store.get("k");
+        store.forward(900);
+        store.take_events();
+        assert_eq!(store.apply(change), reply, "{change:?}");
+        assert_eq!(store.take_events().concat(), event, "{change:?}");
+    }
+}
+
+#[test]
+fn what_would_be_forgotten_with_its_leader_is_told_ahead() {
+    let mut store = Store::new(MapSettings { max_idle_default_ms: 1_000, ..MapSettings::default() });
+    store.put("read", "v", PutMode::Set);
+    store.put("unread", "v", PutMode::Set);
+    store.forward(400);
+    store.get("read");
+    let until = |ms| {
+        let mut touched = Vec::new();
+        store.partition.touches_until(store.now.plus(ms), 9, &mut |_, key, _| touched.push(common::text(key)));
+        touched
+    };
+    assert_eq!(until(599), Vec::<String>::new());
+    assert_eq!(until(600), ["read"]);
+}
+
+#[test]
+fn what_expires_at_one_moment_is_told_in_the_order_in_which_it_came() {
+    let mut store = Store::new(MapSettings::default());
+    let keys: Vec<String> = (0..100).map(|number| format!("k{:02}", number * 37 % 100)).collect();
+    keys.iter().for_each(|key| store.put_expiring(key, "v", Expiry::ttl(10)));
+    store.take_events();
+    store.forward(10);
+    assert_eq!(store.apply(Change::Expire { limit: 60 }), "count 60");
+    assert_eq!(store.apply(Change::Expire { limit: 60 }), "count 40");
+    let expired: Vec<String> =
+        store.take_events().iter().map(|line| line.split(' ').nth(2).unwrap().to_owned()).collect();
+    assert_eq!(expired, keys);
+}
+
+#[test]
+fn a_command_with_an_earlier_time_happens_at_the_time_of_the_one_before() {
+    let mut store = Store::new(MapSettings::default());
+    let start = store.now;
+    store.put_expiring("k", "v", Expiry::ttl(1_000));
+    store.forward(1_000);
+    assert_eq!(store.apply(Change::Delete { key: b"other" }), "false");
+    store.now = start;
+    assert_eq!((store.get("k"), store.len(), store.partition.time()), (None, 0, start.plus(1_000)));
+    assert_eq!(store.apply(Change::Lock { key: b"k", lease_ms: Some(5), reference: 0 }), "true");
+    let state = store.partition.lock_state(store.map, b"k", start).unwrap();
+    assert_eq!(state.lease_until, Some(start.plus(1_005)));
+}
+
+#[test]
+fn clearing_tells_the_journal_in_the_order_of_keys() {
+    for capacity in [0, 1, 7, 100, 1_000] {
+        let journal = JournalSettings { capacity, ttl_ms: 0 };
+        let mut store = Store::new(MapSettings { journal: Some(journal), ..MapSettings::default() });
+        for number in 0..100 {
+            store.put(&format!("k{:02}", number * 37 % 100), "v", PutMode::Set);
+        }
+        store.put_expiring("z", "v", Expiry::ttl(10));
+        store.put_expiring("a", "v", Expiry::ttl(10));
+        store.forward(10);
+        store.take_events();
+        assert_eq!(store.apply(Change::Clear), "count 100");
+        assert_eq!(store.take_events(), ["103 Expired a old v", "104 Expired z old v", "105 Cleared  x100"]);
+        let journal = store.partition.journal(store.map).unwrap();
+        assert_eq!(journal.newest_sequence(), 203);
+        let oldest = journal.oldest_sequence();
+        assert_eq!(oldest, (204 - capacity as i64).max(0));
+        let found: Vec<String> = journal.read(oldest, 999).unwrap().map(|event| common::text(&event.key)).collect();
+        let wanted: Vec<String> = (0..100).map(|number| format!("k{number:02}")).collect();
+        let kept = capacity.min(100);
+        assert_eq!(found[found.len() - kept..], wanted[100 - kept..]);
+    }
+}
+
+#[test]
 fn set_ttl_changes_the_ttl_and_nothing_else() {
     let mut store = Store::new(MapSettings::default());
     assert_eq!(store.apply(Change::SetTtl { key: b"k", ttl_ms: 500 }), "false");
@@ -200,7 +326,8 @@ fn a_clock_that_goes_back_expires_nothing_early_and_breaks_nothing() {
     store.now = start.plus(999);
     assert_eq!(store.get("k"), Some("v".into()));
     store.now = Millis(i64::MIN);
-    store.put_expiring("early", "v", Expiry { ttl_ms: i64::MAX - 1, max_idle_ms: 0 });
+    // Its time counts from that of the commands before.
+    store.put_expiring("early", "v", Expiry { ttl_ms: 10_000, max_idle_ms: 0 });
     store.put_expiring("never", "v", Expiry { ttl_ms: i64::MAX, max_idle_ms: i64::MAX });
     store.now = Millis(-3);
     assert_eq!(store.get("early"), Some("v".into()));
@@ -375,8 +502,7 @@ fn eviction_takes_the_least_used_of_a_sample_and_never_a_locked_or_spared_key() 
         }
         store.apply(Change::Lock { key: b"k07", lease_ms: None, reference: 0 });
         store.take_events();
-        let change = Change::EvictSample { policy, count: 3, except: Some(b"k11") };
-        assert_eq!(store.apply(change), "count 3");
+        assert_eq!(store.evict(policy, 3, Some(b"k11")), 3);
         let keys = store.keys();
         for gone in ["k03", "k15"] {
             assert!(!keys.contains(&gone.to_string()), "{policy:?}: {gone} should be gone");
@@ -392,14 +518,14 @@ fn eviction_takes_the_least_used_of_a_sample_and_never_a_locked_or_spared_key() 
 #[test]
 fn eviction_stops_when_nothing_may_go() {
     let mut store = Store::new(MapSettings::default());
-    let evict = |policy| Change::EvictSample { policy, count: 5, except: Some(b"spared") };
-    assert_eq!(store.apply(evict(EvictionPolicy::Lru)), "count 0");
+    let evict = |store: &mut Store, policy| store.evict(policy, 5, Some(b"spared"));
+    assert_eq!(evict(&mut store, EvictionPolicy::Lru), 0);
     store.put("spared", "v", PutMode::Set);
     store.put("locked", "v", PutMode::Set);
     store.put("free", "v", PutMode::Set);
     store.apply(Change::Lock { key: b"locked", lease_ms: None, reference: 0 });
-    assert_eq!(store.apply(evict(EvictionPolicy::None)), "count 0");
-    assert_eq!(store.apply(evict(EvictionPolicy::Random)), "count 1");
+    assert_eq!(evict(&mut store, EvictionPolicy::None), 0);
+    assert_eq!(evict(&mut store, EvictionPolicy::Random), 1);
     assert_eq!(store.keys(), ["locked", "spared"]);
 }
 
@@ -409,8 +535,7 @@ fn random_eviction_spares_no_part_of_the_map() {
     for number in 0..4_000 {
         store.put(&format!("k{number:04}"), "v", PutMode::Set);
     }
-    let change = Change::EvictSample { policy: EvictionPolicy::Random, count: 2_000, except: None };
-    assert_eq!(store.apply(change), "count 2000");
+    assert_eq!(store.evict(EvictionPolicy::Random, 2_000, None), 2_000);
     let old = store.keys().iter().filter(|key| key.as_str() < "k2000").count();
     assert!((850..1_150).contains(&old), "{old} of the older half are left, of 2,000 entries");
 }

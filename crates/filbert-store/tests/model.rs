@@ -7,11 +7,11 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use common::changes::{caller, change, policy, settings};
 use common::{Store, derived, event_text, text_of};
 use filbert_data::PartitionId;
 use filbert_store::*;
 use proptest::prelude::*;
-use uuid::Uuid;
 
 /// What a test does in one step.
 #[derive(Clone, Debug)]
@@ -21,6 +21,7 @@ enum Step {
     Contains(Vec<u8>),
     Forward(i64),
     Layout(u8),
+    Evict(EvictionPolicy, usize, Option<Vec<u8>>),
 }
 
 #[derive(Clone, Debug)]
@@ -169,7 +170,8 @@ impl Model {
                 self.claims.retain(|owner, _| owner.client != client);
                 format!("count {}", before - self.locks.len())
             }
-            Change::Expire { .. } | Change::EvictSample { .. } => return None,
+            // Nothing is left to expire, and idle clocks of entries that are gone cannot be started anew.
+            Change::Expire { .. } | Change::EvictKeys { .. } | Change::Touch { .. } => return None,
         })
     }
 
@@ -255,67 +257,6 @@ impl Model {
     }
 }
 
-fn caller(number: u8) -> Caller {
-    Caller { client: Uuid::from_u128(u128::from(number / 2)), thread: i64::from(number % 2) }
-}
-
-fn change() -> impl Strategy<Value = OwnedChange> {
-    let key = || (0u8..24).prop_map(|number| Box::<[u8]>::from([b'k', b'a' + number]));
-    let value = || prop::collection::vec(b'a'..b'd', 0..4).prop_map(Vec::into_boxed_slice);
-    let ms = || prop_oneof![Just(-1i64), Just(0), 1i64..3_000];
-    let expiry = || (ms(), ms()).prop_map(|(ttl_ms, max_idle_ms)| Expiry { ttl_ms, max_idle_ms });
-    let mode = || {
-        let modes = [PutMode::Put, PutMode::Set, PutMode::IfAbsent, PutMode::Transient, PutMode::Try, PutMode::Replace];
-        prop::sample::select(modes.to_vec())
-    };
-    let policy = || {
-        use EvictionPolicy::*;
-        prop::sample::select(vec![None, Lru, Lfu, Random])
-    };
-    prop_oneof![
-        12 => (key(), value(), expiry(), mode())
-            .prop_map(|(key, value, expiry, mode)| OwnedChange::Put { key, value, expiry, mode }),
-        2 => (key(), value(), value())
-            .prop_map(|(key, expected, value)| OwnedChange::ReplaceIfSame { key, expected, value }),
-        2 => key().prop_map(|key| OwnedChange::Remove { key }),
-        1 => key().prop_map(|key| OwnedChange::Delete { key }),
-        2 => (key(), value()).prop_map(|(key, expected)| OwnedChange::RemoveIfSame { key, expected }),
-        1 => key().prop_map(|key| OwnedChange::Evict { key }),
-        2 => (key(), ms()).prop_map(|(key, ttl_ms)| OwnedChange::SetTtl { key, ttl_ms }),
-        4 => (key(), prop::option::of(1i64..3_000))
-            .prop_map(|(key, lease_ms)| OwnedChange::Lock { key, lease_ms, reference: 0 }),
-        4 => batch().prop_map(|batch| OwnedChange::Claim { batch }),
-        4 => batch().prop_map(|batch| OwnedChange::WriteBatch { batch }),
-        2 => Just(OwnedChange::Unclaim),
-        1 => key().prop_map(|key| OwnedChange::Await { key }),
-        4 => key().prop_map(|key| OwnedChange::Unlock { key, reference: 0 }),
-        1 => key().prop_map(|key| OwnedChange::ForceUnlock { key, reference: 0 }),
-        1 => prop::sample::select(vec![OwnedChange::Clear, OwnedChange::EvictAll]),
-        1 => (0u8..4).prop_map(|number| OwnedChange::ReleaseLocks { client: caller(number).client }),
-        3 => (0usize..20).prop_map(|limit| OwnedChange::Expire { limit }),
-        1 => (policy(), 0usize..4, prop::option::of(key()))
-            .prop_map(|(policy, count, except)| OwnedChange::EvictSample { policy, count, except }),
-    ]
-}
-
-/// Changes of several keys; no key twice.
-fn batch() -> impl Strategy<Value = Box<[u8]>> {
-    let text = || prop::collection::vec(prop::sample::select(b"abc".to_vec()), 0..4);
-    let change = (0u8..3, text(), prop::option::of(text()));
-    prop::collection::btree_map(0u8..24, change, 0..6).prop_map(|changes| {
-        let mut batch = Batch::default();
-        for (number, (kind, expected, value)) in &changes {
-            let expected = match kind {
-                0 => Expected::Anything,
-                1 => Expected::Nothing,
-                _ => Expected::Value(expected),
-            };
-            batch.push(&BatchItem { key: &[b'k', b'a' + number], expected, value: value.as_deref() }).unwrap();
-        }
-        batch.as_bytes().into()
-    })
-}
-
 fn step() -> impl Strategy<Value = Step> {
     let key = || (0u8..24).prop_map(|number| vec![b'k', b'a' + number]);
     prop_oneof![
@@ -324,18 +265,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => key().prop_map(Step::Contains),
         2 => (0i64..1_200).prop_map(Step::Forward),
         1 => (0u8..6).prop_map(Step::Layout),
+        1 => (policy(), 0usize..4, prop::option::of(key()))
+            .prop_map(|(policy, count, except)| Step::Evict(policy, count, except)),
     ]
-}
-
-fn settings() -> impl Strategy<Value = MapSettings> {
-    let default_ms = || prop_oneof![Just(0i64), Just(2_000i64)];
-    (default_ms(), default_ms(), any::<bool>()).prop_map(|(ttl_default_ms, max_idle_default_ms, keep)| MapSettings {
-        ttl_default_ms,
-        max_idle_default_ms,
-        eviction_sample_size: 4,
-        journal: keep.then_some(JournalSettings { capacity: 5, ttl_ms: 1_500 }),
-        ..MapSettings::default()
-    })
 }
 
 /// Locks with reference 0 are never repetitions, so the model gets a number of its own for each.
@@ -346,12 +278,10 @@ fn modelled(change: Change<'_>, number: i64) -> Change<'_> {
     }
 }
 
-fn check_eviction(store: &Store, model: &mut Model, change: &Change<'_>, reply: &str) {
-    let Change::EvictSample { count, except, .. } = *change else { return };
+fn check_eviction(store: &Store, model: &mut Model, count: usize, except: Option<&[u8]>, replied: usize) {
     let left: BTreeSet<Vec<u8>> = store.keys().into_iter().map(String::into_bytes).collect();
     let gone: Vec<Vec<u8>> = model.entries.keys().filter(|key| !left.contains(*key)).cloned().collect();
     assert!(gone.len() <= count);
-    let replied: usize = reply.trim_start_matches("count ").parse().unwrap();
     // Expired entries that turned up in a sample count as well.
     assert!(replied >= gone.len() && replied <= count);
     for key in gone {
@@ -403,7 +333,7 @@ fn check_content(store: &Store, model: &Model) {
 /// Runs steps on a new partition; returns every reply, event and fetched entry as text.
 fn transcript(settings: &MapSettings, steps: &[Step]) -> Vec<String> {
     let map = MapId(1);
-    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 5, random_seed: 6 });
+    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 5 });
     partition.create_map(map, settings.clone());
     let mut lines = Vec::new();
     let mut now = Millis(1_700_000_000_000);
@@ -412,7 +342,7 @@ fn transcript(settings: &MapSettings, steps: &[Step]) -> Vec<String> {
             Step::Apply(number, change) => {
                 let command = Command { map, now, caller: caller(*number), change: change.borrow() };
                 let mut events = Vec::new();
-                let reply = partition.apply(&command, &mut |event: &Event<'_>| events.push(event_text(event)));
+                let reply = partition.lead(&command, &mut |event: &Event<'_>| events.push(event_text(event)));
                 lines.push(text_of(&reply));
                 lines.append(&mut events);
             }
@@ -420,6 +350,11 @@ fn transcript(settings: &MapSettings, steps: &[Step]) -> Vec<String> {
             Step::Contains(key) => lines.push(partition.contains_key(map, key, now).to_string()),
             Step::Forward(ms) => now = now.plus(*ms),
             Step::Layout(number) => partition.set_layout(map, derived::layout(*number).map(Arc::new)),
+            Step::Evict(policy, _, except) => {
+                let spares = |key: &[u8]| except.as_deref() == Some(key);
+                let picked = partition.pick_eviction(map, *policy, now, &mut || now.0 as u64, &spares);
+                lines.push(format!("{picked:?}"));
+            }
         }
         partition.fetch(map, Cursor::START, 5, now, &mut |key, value| lines.push(format!("{key:?} {value:?}")));
     }
@@ -446,15 +381,19 @@ proptest! {
                     let change = change.borrow();
                     let sequence = store.partition.sequence(store.map);
                     let reply = store.apply(change);
-                    match model.apply(caller(who), &modelled(change, number as i64)) {
-                        Some(wanted) => prop_assert_eq!(&reply, &wanted, "{:?}", change),
-                        None => check_eviction(&store, &mut model, &change, &reply),
+                    if let Some(wanted) = model.apply(caller(who), &modelled(change, number as i64)) {
+                        prop_assert_eq!(&reply, &wanted, "{:?}", change);
                     }
                     let events = store.take_events();
                     let is_change = |line: &&String| !line.contains("LockReleased") && !line.contains("Unclaimed");
                     let announced = events.iter().filter(is_change).count();
                     counted += events.iter().map(|line| entries_more(line)).sum::<i64>();
                     prop_assert_eq!(store.partition.sequence(store.map), sequence + announced as u64);
+                }
+                Step::Evict(policy, count, except) => {
+                    let replied = store.evict(policy, count, except.as_deref());
+                    check_eviction(&store, &mut model, count, except.as_deref(), replied);
+                    counted += store.take_events().iter().map(|line| entries_more(line)).sum::<i64>();
                 }
                 Step::Get(key) => {
                     let now = store.now;

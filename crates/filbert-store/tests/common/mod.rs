@@ -1,6 +1,7 @@
 //! A partition with one map, texts for bytes, and replies and events as lines of text.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub(crate) mod changes;
 pub(crate) mod derived;
 
 use filbert_data::PartitionId;
@@ -16,20 +17,48 @@ pub(crate) struct Store {
     pub(crate) now: Millis,
     pub(crate) caller: Caller,
     events: Vec<String>,
+    random: u64,
 }
 
 impl Store {
     pub(crate) fn new(settings: MapSettings) -> Store {
         let id = PartitionId(3);
-        let mut partition = Partition::new(PartitionSettings { id, hash_seed: 11, random_seed: 22 });
+        let mut partition = Partition::new(PartitionSettings { id, hash_seed: 11 });
         partition.create_map(MapId(1), settings);
-        Store { partition, map: MapId(1), now: Millis(1_700_000_000_000), caller: CLIENT, events: Vec::new() }
+        Store {
+            partition,
+            map: MapId(1),
+            now: Millis(1_700_000_000_000),
+            caller: CLIENT,
+            events: Vec::new(),
+            random: 22,
+        }
     }
 
     pub(crate) fn apply(&mut self, change: Change<'_>) -> String {
         let command = Command { map: self.map, now: self.now, caller: self.caller, change };
         let events = &mut self.events;
-        text_of(&self.partition.apply(&command, &mut |event: &Event<'_>| events.push(event_text(event))))
+        text_of(&self.partition.lead(&command, &mut |event: &Event<'_>| events.push(event_text(event))))
+    }
+
+    /// Evicts as who leads does: picks, then names what was picked. How many entries went.
+    pub(crate) fn evict(&mut self, policy: EvictionPolicy, count: usize, except: Option<&[u8]>) -> usize {
+        let mut gone = 0;
+        for _ in 0..count {
+            let mut random = || {
+                self.random =
+                    self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                self.random ^ self.random >> 32
+            };
+            let spares = |key: &[u8]| except == Some(key);
+            let picked = self.partition.pick_eviction(self.map, policy, self.now, &mut random, &spares);
+            let mut keys = KeyList::default();
+            let Some(picked) = picked else { break };
+            keys.push(picked);
+            assert_eq!(self.apply(Change::EvictKeys { keys: keys.as_bytes() }), "count 1");
+            gone += 1;
+        }
+        gone
     }
 
     pub(crate) fn put(&mut self, key: &str, value: &str, mode: PutMode) -> String {

@@ -1,0 +1,84 @@
+//! Keys of one partition in one piece of memory: the form in which commands, and a log, name several of them.
+//!
+//! One key after the other: 4 bytes of length, little-endian, then the key.
+
+/// Keys of one partition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyList {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl KeyList {
+    /// Adds a key; `false` where it is longer than any key can be.
+    pub fn push(&mut self, key: &[u8]) -> bool {
+        let Ok(length) = u32::try_from(key.len()) else { return false };
+        self.bytes.extend_from_slice(&length.to_le_bytes());
+        self.bytes.extend_from_slice(key);
+        self.len += 1;
+        true
+    }
+
+    /// Takes all keys out, and keeps the memory for the next ones.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.len = 0;
+    }
+
+    /// Number of keys.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// As a command carries them.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The keys, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        keys(&self.bytes)
+    }
+}
+
+/// The keys of a list as a command carries it. Bytes that are no list end it.
+pub(crate) fn keys(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let (key, after) = decode(rest)?;
+        rest = after;
+        Some(key)
+    })
+}
+
+fn decode(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_holds_what_was_put_into_it_and_broken_bytes_end_it() {
+        let mut list = KeyList::default();
+        for key in [b"one".as_slice(), b"", b"three"] {
+            assert!(list.push(key));
+        }
+        assert_eq!(list.iter().collect::<Vec<_>>(), [b"one".as_slice(), b"", b"three"]);
+        assert_eq!(list.len(), 3);
+        for end in 0..list.as_bytes().len() {
+            let cut = &list.as_bytes()[..end];
+            assert!(keys(cut).count() < 3);
+        }
+    }
+}
