@@ -39,6 +39,7 @@ const VALUE: u8 = 2;
 const EXPECTATIONS: u8 = 3;
 const WRITES: u8 = 4;
 const TAKEN_OUT: u8 = 8;
+const KINDS: u8 = EXPECTATIONS | WRITES | TAKEN_OUT;
 
 /// Changes of keys of one partition; no key twice.
 #[derive(Clone, Debug, Default)]
@@ -149,6 +150,18 @@ pub(crate) fn items(bytes: &[u8]) -> impl Iterator<Item = (BatchPlace, BatchItem
     })
 }
 
+/// Where bytes stop being a batch, if they do.
+pub(crate) fn broken_at(bytes: &[u8]) -> Option<usize> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match decode(rest) {
+            Some((kind, _, after)) if kind & !KINDS == 0 && kind & EXPECTATIONS != EXPECTATIONS => rest = after,
+            _ => return Some(bytes.len() - rest.len()),
+        }
+    }
+    None
+}
+
 fn decode(bytes: &[u8]) -> Option<(u8, BatchItem<'_>, &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
     let [kind, lengths @ ..] = head;
@@ -204,6 +217,14 @@ mod tests {
         batch.push(&BatchItem { key: b"key", expected: Expected::Nothing, value: Some(b"value") });
         for end in 0..batch.as_bytes().len() {
             assert_eq!(items(&batch.as_bytes()[..end]).count(), 0);
+            assert_eq!(broken_at(&batch.as_bytes()[..end]), (end > 0).then_some(0));
+        }
+        assert_eq!(broken_at(batch.as_bytes()), None);
+        for kind in [3, 16, 255] {
+            let mut bytes = batch.as_bytes().to_vec();
+            bytes.extend_from_slice(batch.as_bytes());
+            bytes[batch.as_bytes().len()] = kind;
+            assert_eq!(broken_at(&bytes), Some(batch.as_bytes().len()));
         }
     }
 }

@@ -59,6 +59,16 @@ pub(crate) fn keys(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
+/// Where bytes stop being a list of keys, if they do.
+pub(crate) fn broken_at(bytes: &[u8]) -> Option<usize> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let Some((_, after)) = decode(rest) else { return Some(bytes.len() - rest.len()) };
+        rest = after;
+    }
+    None
+}
+
 fn decode(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_le_bytes(*length) as usize)
@@ -75,9 +85,11 @@ mod tests {
             assert!(list.push(key));
         }
         assert_eq!(list.iter().collect::<Vec<_>>(), [b"one".as_slice(), b"", b"three"]);
-        assert_eq!(list.len(), 3);
+        assert_eq!((list.len(), broken_at(list.as_bytes())), (3, None));
         for end in 0..list.as_bytes().len() {
             let cut = &list.as_bytes()[..end];
+            let whole = [0, 7, 11].contains(&end);
+            assert_eq!(broken_at(cut).is_none(), whole, "{end}");
             assert!(keys(cut).count() < 3);
         }
     }

@@ -5,7 +5,7 @@
 //! same code serves a standalone member (commands applied at once) and a replicated one (applied in the order of a log).
 //!
 //! ```text
-//!                                                who leads: Partition::lead, touches_for, pick_eviction
+//!   log: Decoder --> LogCommand                  who leads: Partition::lead, touches_for, pick_eviction
 //!                  |                                          |
 //!                  v                                          v
 //!   Command { map, now, caller, change }             get, entry_view, fetch, ...
@@ -79,6 +79,7 @@
 
 mod batch;
 mod claims;
+mod codec;
 mod columns;
 mod command;
 mod derived;
@@ -92,6 +93,7 @@ mod journal;
 mod keys;
 mod layout;
 mod locks;
+mod log;
 mod map;
 mod partition;
 mod probing;
@@ -107,6 +109,7 @@ mod touch;
 mod view;
 
 pub use batch::{Batch, BatchItem, BatchPlace, Expected};
+pub use codec::{COMMANDS_VERSION, CodecError, Decoder, Encoder, Problem, TooLong};
 pub use columns::{Chunk, ColumnRange, ColumnType, ColumnView, Columns};
 pub use command::{Change, ChangeOf, Command, Expiry, Metadata, OwnedChange, PutMode};
 pub use event::{Event, EventKind, NoObserver, Observer};
@@ -115,6 +118,7 @@ pub use indexes::{IndexStatistics, PartitionSet, Probe, SIGNATURE_PARTITIONS_MAX
 pub use journal::{Journal, JournalEvent, JournalGone};
 pub use keys::KeyList;
 pub use layout::{ColumnId, ColumnLayout, EntryReader, IndexId, IndexKind, IndexLayout, Layout, SeenKinds};
+pub use log::{LayoutSource, LogCommand, NoLayouts};
 pub use partition::{Located, Partition};
 pub use probing::SlotSet;
 pub use reply::{Reply, StoreError, Value};

@@ -35,6 +35,8 @@ pub(crate) struct Map {
     pub(crate) record_bytes: usize,
     /// Indexes and columns; then every record has a slot.
     pub(crate) derived: Option<Box<Derived>>,
+    /// What the log calls the layout that the map was given last, see `log.rs`.
+    pub(crate) layout: Option<u64>,
     pub(crate) hash_seed: u64,
     /// Whether a read may have put off the end of an entry that the log does not know of.
     pub(crate) reads_ahead: bool,
@@ -117,6 +119,7 @@ impl Map {
             counters: MapStatistics::default(),
             record_bytes: 0,
             derived: None,
+            layout: None,
             hash_seed,
             reads_ahead: false,
         }
