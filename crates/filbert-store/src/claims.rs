@@ -4,16 +4,19 @@
 //! waits a moment longer than it had to, in all replicas: the hashes are [`stable_hash`]es. It has no lease: who claims gives
 //! back, or goes, and then `ReleaseLocks` frees it.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use crate::Caller;
 use crate::hash::stable_hash;
 
 /// What one command has claimed of one map in one partition.
-struct Claim {
-    owner: Caller,
-    /// In order.
-    hashes: Box<[u64]>,
+#[derive(Clone)]
+pub(crate) struct Claim {
+    pub(crate) owner: Caller,
+    /// In order. Shared with a snapshot that is being made.
+    pub(crate) hashes: Arc<[u64]>,
 }
 
 /// The claims of one map, in the order in which they came.
@@ -62,6 +65,16 @@ impl Claims {
             self.0 = Vec::new();
         }
         dropped
+    }
+
+    /// Takes over a claim of another replica, behind those that are there.
+    pub(crate) fn restore(&mut self, claim: Claim) {
+        self.0.push(claim);
+    }
+
+    /// All claims, in the order in which they came.
+    pub(crate) fn all(&self) -> &[Claim] {
+        &self.0
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -142,6 +142,21 @@ impl Schedule {
         self.items.remove(&(due.moment, due.number));
     }
 
+    /// Whether there is an item with the place of this lifetime.
+    pub(crate) fn has(&self, lifetime: &Lifetime) -> bool {
+        self.items.contains_key(&(lifetime.scheduled, lifetime.number))
+    }
+
+    /// The number of the next item.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next_number
+    }
+
+    /// Goes on numbering where another replica is.
+    pub(crate) fn number_from(&mut self, next_number: u64) {
+        self.next_number = next_number;
+    }
+
     pub(crate) fn first(&self) -> Option<Millis> {
         self.items.first_key_value().map(|((moment, _), _)| *moment)
     }
@@ -209,6 +224,6 @@ mod tests {
         assert!(schedule.due(NOW).next().is_none());
         schedule.remove(&second);
         schedule.remove(&third);
-        assert_eq!((schedule.first(), schedule.next_number), (None, 3));
+        assert_eq!((schedule.first(), schedule.next_number()), (None, 3));
     }
 }

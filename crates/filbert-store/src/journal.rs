@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::snapshot::JournalExport;
 use crate::{EventKind, JournalSettings, Millis};
 
 /// A change as the journal keeps it.
@@ -31,6 +32,25 @@ pub struct JournalGone {
     pub oldest: i64,
 }
 
+impl JournalEvent {
+    /// An event of another replica.
+    pub(crate) fn restored(
+        sequence: i64,
+        kind: EventKind,
+        key: Box<[u8]>,
+        old_value: Option<Box<[u8]>>,
+        new_value: Option<Box<[u8]>>,
+        at: Millis,
+    ) -> Self {
+        JournalEvent { sequence, kind, key, old_value, new_value, at }
+    }
+
+    /// When it happened.
+    pub(crate) fn at(&self) -> Millis {
+        self.at
+    }
+}
+
 /// The latest changes of a map in a partition.
 #[derive(Debug)]
 pub struct Journal {
@@ -38,11 +58,13 @@ pub struct Journal {
     events: VecDeque<JournalEvent>,
     next_sequence: i64,
     bytes: usize,
+    /// What the snapshot that is being made still needs of it.
+    export: Option<Box<JournalExport>>,
 }
 
 impl Journal {
     pub(crate) fn new(settings: JournalSettings) -> Self {
-        Journal { settings, events: VecDeque::new(), next_sequence: 0, bytes: 0 }
+        Journal { settings, events: VecDeque::new(), next_sequence: 0, bytes: 0, export: None }
     }
 
     /// Other settings take effect at once; events beyond a smaller capacity go.
@@ -143,8 +165,61 @@ impl Journal {
     }
 
     fn drop_oldest(&mut self) {
-        if let Some(event) = self.events.pop_front() {
-            self.bytes -= event_bytes(&event);
+        let Some(event) = self.events.pop_front() else { return };
+        match &mut self.export {
+            Some(export) if (export.next..export.end).contains(&event.sequence) => export.side.push_back(event),
+            _ => self.bytes -= event_bytes(&event),
+        }
+    }
+
+    /// The events that are kept, in order.
+    pub(crate) fn events(&self) -> impl Iterator<Item = &JournalEvent> {
+        self.events.iter()
+    }
+
+    /// Numbers events from `sequence` on: those that another replica has kept follow.
+    pub(crate) fn restore_from(&mut self, sequence: i64) {
+        self.next_sequence = sequence;
+    }
+
+    /// Takes over the next event of another replica.
+    pub(crate) fn restore(&mut self, event: JournalEvent) {
+        self.next_sequence = event.sequence.saturating_add(1);
+        self.bytes += event_bytes(&event);
+        self.events.push_back(event);
+    }
+
+    /// Keeps the events that are there until they are written.
+    pub(crate) fn begin_export(&mut self) {
+        let (next, end) = (self.oldest_sequence(), self.next_sequence);
+        self.export = Some(Box::new(JournalExport { next, end, side: VecDeque::new() }));
+    }
+
+    pub(crate) fn is_exported(&self) -> bool {
+        self.export.is_some()
+    }
+
+    /// The next event to be written, if there is one.
+    pub(crate) fn next_for_export(&mut self) -> Option<JournalEvent> {
+        let export = self.export.as_mut().filter(|export| export.next < export.end)?;
+        let event = match export.side.pop_front() {
+            Some(event) => {
+                self.bytes -= event_bytes(&event);
+                event
+            }
+            None => {
+                let oldest = self.events.front()?.sequence;
+                self.events.get(usize::try_from(export.next - oldest).ok()?)?.clone()
+            }
+        };
+        export.next = event.sequence + 1;
+        Some(event)
+    }
+
+    /// Keeps no more events than it would without a snapshot.
+    pub(crate) fn end_export(&mut self) {
+        if let Some(export) = self.export.take() {
+            self.bytes -= export.side.iter().map(event_bytes).sum::<usize>();
         }
     }
 }

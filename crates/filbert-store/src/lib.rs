@@ -13,7 +13,8 @@
 //!                  v                                          v
 //!   Partition::apply --> map --> table --> record (one allocation: header, key, value)
 //!                  |        |--> schedule of expiry, locks, claims, journal, counters
-//!                  |        \--> derived: indexes and columns, by the slot of the record
+//!                  |        |--> derived: indexes and columns, by the slot of the record
+//!                  |        \--> what a snapshot that is being made still needs --> pages --> Import
 //!                  |--> Observer: one Event per change, in order
 //!                  v
 //!                Reply
@@ -102,6 +103,7 @@ mod record;
 mod reply;
 mod settings;
 mod slots;
+mod snapshot;
 mod table;
 mod take;
 mod together;
@@ -123,4 +125,5 @@ pub use partition::{Located, Partition};
 pub use probing::SlotSet;
 pub use reply::{Reply, StoreError, Value};
 pub use settings::{EvictionPolicy, JournalSettings, MapSettings, PartitionSettings};
+pub use snapshot::{Import, ImportError};
 pub use view::{Cursor, EntryView, LockState, MapStatistics};

@@ -8,22 +8,23 @@ use uuid::Uuid;
 use crate::hash::stable_hash;
 use crate::{Caller, LockState, Millis};
 
-struct Lock {
-    owner: Caller,
-    count: u32,
+#[derive(Clone, Copy)]
+pub(crate) struct Lock {
+    pub(crate) owner: Caller,
+    pub(crate) count: u32,
     /// [`Millis::MAX`] = until it is given back.
-    lease_until: Millis,
-    lock_reference: i64,
-    unlock_reference: i64,
+    pub(crate) lease_until: Millis,
+    pub(crate) lock_reference: i64,
+    pub(crate) unlock_reference: i64,
 }
 
 /// An unlock that freed its key. The hash stands for the key, and is the same in all replicas: references are unique for a
 /// client already.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Unlocked {
-    hash: u64,
-    caller: Caller,
-    reference: i64,
+pub(crate) struct Unlocked {
+    pub(crate) hash: u64,
+    pub(crate) caller: Caller,
+    pub(crate) reference: i64,
 }
 
 /// The locks by key. Ordered, so that what happens to many happens in the same order everywhere.
@@ -141,6 +142,35 @@ impl Locks {
         self.key_bytes -= shared.len();
         self.leases.remove(&(lock.lease_until, shared));
         true
+    }
+
+    /// All locks, in the order of their keys.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Arc<[u8]>, &Lock)> {
+        self.held.iter()
+    }
+
+    /// The latest unlocks that freed a key, the last one first.
+    pub(crate) fn unlocked(&self) -> impl Iterator<Item = &Unlocked> {
+        self.unlocked.iter()
+    }
+
+    /// Takes over a lock of another replica; whether its key had none.
+    pub(crate) fn restore(&mut self, key: &[u8], lock: Lock) -> bool {
+        let shared: Arc<[u8]> = Arc::from(key);
+        if self.held.contains_key(key) {
+            return false;
+        }
+        if lock.lease_until != Millis::MAX {
+            self.leases.insert((lock.lease_until, Arc::clone(&shared)));
+        }
+        self.key_bytes += key.len();
+        self.held.insert(shared, lock);
+        true
+    }
+
+    /// Takes over an unlock of another replica, behind those that are there.
+    pub(crate) fn restore_unlocked(&mut self, unlocked: Unlocked) {
+        self.unlocked.push_back(unlocked);
     }
 
     /// The keys that a client holds.

@@ -83,7 +83,7 @@ impl Partition {
     }
 
     /// Gives a map the layout that the log names, as this member has it.
-    fn follow_layout(&mut self, map: MapId, number: Option<u64>, layouts: &dyn LayoutSource) {
+    pub(crate) fn follow_layout(&mut self, map: MapId, number: Option<u64>, layouts: &dyn LayoutSource) {
         if let Some(map) = self.map_mut(map) {
             map.layout = number;
         }

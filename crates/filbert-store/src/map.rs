@@ -9,6 +9,7 @@ use crate::expiry::{Due, Schedule};
 use crate::journal::Journal;
 use crate::locks::Locks;
 use crate::record::{Lifetime, Record};
+use crate::snapshot::MapExport;
 use crate::table::{Place, Table};
 use crate::touch::note_read;
 use crate::{
@@ -40,6 +41,8 @@ pub(crate) struct Map {
     pub(crate) hash_seed: u64,
     /// Whether a read may have put off the end of an entry that the log does not know of.
     pub(crate) reads_ahead: bool,
+    /// What the snapshot that is being made still needs of the map.
+    pub(crate) export: Option<Box<MapExport>>,
 }
 
 /// Where changes are announced: counted, kept in the journal, told to the observer.
@@ -122,11 +125,15 @@ impl Map {
             layout: None,
             hash_seed,
             reads_ahead: false,
+            export: None,
         }
     }
 
     /// Takes other settings; entries keep the lifetimes that they have.
     pub(crate) fn configure(&mut self, settings: MapSettings) {
+        if settings.journal.is_none() {
+            self.leave_journal_for_export();
+        }
         match (&mut self.log.journal, settings.journal) {
             (Some(journal), Some(wanted)) => journal.configure(wanted),
             (journal, wanted) => *journal = wanted.map(Journal::new),
@@ -251,6 +258,7 @@ impl Map {
             + self.claims.bytes()
             + journal_bytes
             + derived_bytes
+            + self.export.as_ref().map_or(0, |export| export.bytes())
     }
 
     /// The earliest moment at which [`Map::expire`] may find something.
@@ -272,7 +280,8 @@ impl Map {
     }
 
     /// Takes an entry out and announces it.
-    pub(crate) fn take(&mut self, cx: &mut Context<'_>, _hash: u64, place: Place, kind: EventKind) -> Option<Record> {
+    pub(crate) fn take(&mut self, cx: &mut Context<'_>, hash: u64, place: Place, kind: EventKind) -> Option<Record> {
+        self.keep_for_export(hash, place);
         let record = self.table.remove(place)?;
         if self.table.len() == 0 {
             self.reads_ahead = false;

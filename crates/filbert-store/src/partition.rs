@@ -6,6 +6,7 @@ use crate::command::{Change, ChangeOf, Command};
 use crate::journal::Journal;
 use crate::map::{Context, Map};
 use crate::put::Outcome;
+use crate::snapshot::Export;
 use crate::table::Place;
 use crate::{
     Cursor, EntryView, EventKind, LockState, MapId, MapSettings, MapStatistics, Millis, Observer, PartitionSettings,
@@ -18,7 +19,7 @@ pub struct Located(Option<Place>);
 
 /// One partition of a member. Two of them, given the same commands in the same order, give the same replies, events and
 /// journals, and hold the same entries, locks and claims, whatever is read of them in between, and whatever their hash
-/// seeds, and their indexes and columns.
+/// seeds, their indexes and columns, and the snapshots that they were restored from.
 ///
 /// Reads are never held up by locks of keys, and an expired entry is absent from the moment its time is over. Asked for
 /// a map that does not exist, reads answer as for an empty one.
@@ -35,13 +36,15 @@ pub struct Partition {
     /// The latest time that a command brought along.
     pub(crate) time: Millis,
     pub(crate) bytes: usize,
+    /// The snapshot that is being made.
+    pub(crate) export: Option<Box<Export>>,
 }
 
 impl Partition {
     /// An empty partition.
     #[must_use]
     pub fn new(settings: PartitionSettings) -> Self {
-        Partition { settings, maps: Vec::new(), time: Millis(i64::MIN), bytes: 0 }
+        Partition { settings, maps: Vec::new(), time: Millis(i64::MIN), bytes: 0, export: None }
     }
 
     /// Makes a map, or gives an existing one other settings; entries keep the lifetimes that they have.
@@ -62,8 +65,10 @@ impl Partition {
     pub fn destroy_map(&mut self, map: MapId) -> usize {
         let Ok(index) = self.maps.binary_search_by_key(&map, |(id, _)| *id) else { return 0 };
         let (_, destroyed) = self.maps.remove(index);
+        let entries = destroyed.table.len();
         self.bytes -= destroyed.bytes();
-        destroyed.table.len()
+        self.leave_for_export(map, destroyed);
+        entries
     }
 
     /// The value of a key. Counts as a read and starts the idle clock anew.

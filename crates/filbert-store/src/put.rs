@@ -39,7 +39,7 @@ impl Map {
         let hash = self.table.hash(key);
         let place = self.find_live(cx, hash, key);
         let written = match (place, mode) {
-            (Some(place), PutMode::IfAbsent) => return self.find_existing(cx, place),
+            (Some(place), PutMode::IfAbsent) => return self.find_existing(cx, hash, place),
             (None, PutMode::Replace) => return Outcome::Reply(Reply::Previous(None)),
             (Some(place), _) => self.update(cx, hash, place, value, expiry, mode),
             (None, _) => self.add(cx, hash, key, value, expiry, mode).map(|()| None),
@@ -55,7 +55,8 @@ impl Map {
     }
 
     /// A putIfAbsent that found an entry has read it.
-    fn find_existing(&mut self, cx: &Context<'_>, place: Place) -> Outcome {
+    fn find_existing(&mut self, cx: &Context<'_>, hash: u64, place: Place) -> Outcome {
+        self.keep_for_export(hash, place);
         if let Some(record) = self.table.at_mut(place) {
             let usage = record.usage_mut();
             usage.hits = usage.hits.saturating_add(1);
@@ -99,6 +100,7 @@ impl Map {
         }
         let hash = self.table.hash(key);
         let Some(place) = self.find_live(cx, hash, key) else { return Reply::Flag(false) };
+        self.keep_for_export(hash, place);
         let Some(record) = self.table.at_mut(place) else { return Reply::Flag(false) };
         let old = record.lifetime();
         let from = old.unwrap_or_else(|| Lifetime::starting(i64::MAX, i64::MAX, cx.now));
@@ -141,6 +143,7 @@ impl Map {
         let Write { kind, usage, mut lifetime } = self.with_metadata(write, mode, cx.now);
         // Where entries are numbered, the record's slot is filled in once there is a record.
         let slot = self.derived.is_some().then_some(0);
+        self.note_absence_for_export(hash, key);
         let mut record = if lifetime.is_endless() {
             Record::new(key, value, usage, None, slot)?
         } else {
@@ -169,6 +172,7 @@ impl Map {
         expiry: Expiry,
         mode: PutMode,
     ) -> Result<Option<Record>, StoreError> {
+        self.keep_for_export(hash, place);
         let Some(record) = self.table.at(place) else { return Ok(None) };
         let old_lifetime = record.lifetime();
         let lifetime = match mode {

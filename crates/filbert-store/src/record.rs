@@ -47,6 +47,14 @@ impl Stamp {
         Stamp(u32::try_from(units).unwrap_or(u32::MAX))
     }
 
+    pub(crate) fn of_units(units: u32) -> Stamp {
+        Stamp(units)
+    }
+
+    pub(crate) fn to_units(self) -> u32 {
+        self.0
+    }
+
     pub(crate) fn to_ms(self) -> i64 {
         Self::EPOCH_MS + i64::from(self.0) * Self::UNIT_MS
     }

@@ -116,7 +116,7 @@ impl Map {
             derived.clear();
         }
         let mut live_count = 0;
-        let keeps = self.log.journal.is_some();
+        let keeps = self.log.journal.is_some() || self.export.is_some();
         for record in all {
             if self.locks.is_locked(record.key(), cx.now) {
                 self.put_back(record);
@@ -148,6 +148,7 @@ impl Map {
                 journal.append(kind, record.key(), Some(record.value()), None, cx.now);
             }
         }
+        self.leave_all_for_export(live.into_iter().chain(expired));
         if kind == EventKind::EvictedAll {
             self.counters.evictions += live_count as u64;
         }
@@ -204,6 +205,7 @@ impl Map {
         if self.table.at(place).is_some_and(|record| record.is_expired(cx.now)) {
             return self.take(cx, hash, place, EventKind::Expired).is_some();
         }
+        self.keep_for_export(hash, place);
         let Some(record) = self.table.at_mut(place) else { return false };
         if let Some(mut lifetime) = record.lifetime() {
             self.schedule.remove(&lifetime);

@@ -122,6 +122,7 @@ impl Map {
     pub(crate) fn touch(&mut self, key: &[u8], read_at: Millis) -> bool {
         let hash = self.table.hash(key);
         let Some(place) = self.table.find(hash, key) else { return false };
+        self.keep_for_export(hash, place);
         if let Some(record) = self.table.at_mut(place)
             && let Some(lifetime) = record.lifetime()
         {

@@ -153,7 +153,7 @@ fn expiry(reader: &mut Reader<'_>) -> Result<Expiry, CodecError> {
     Ok(Expiry { ttl_ms: reader.i64("a time to live")?, max_idle_ms: reader.i64("a max idle time")? })
 }
 
-fn settings(reader: &mut Reader<'_>) -> Result<MapSettings, CodecError> {
+pub(crate) fn settings(reader: &mut Reader<'_>) -> Result<MapSettings, CodecError> {
     let ttl_default_ms = reader.i64("a map's time to live")?;
     let max_idle_default_ms = reader.i64("a map's max idle time")?;
     let eviction_sample_size = reader.size("a map's sample size")?;

@@ -193,7 +193,7 @@ fn append_size(out: &mut Vec<u8>, size: usize) {
     out.extend_from_slice(&(size as u64).to_le_bytes());
 }
 
-fn append_settings(out: &mut Vec<u8>, settings: &MapSettings) {
+pub(crate) fn append_settings(out: &mut Vec<u8>, settings: &MapSettings) {
     append_i64(out, settings.ttl_default_ms);
     append_i64(out, settings.max_idle_default_ms);
     append_size(out, settings.eviction_sample_size);
@@ -203,12 +203,12 @@ fn append_settings(out: &mut Vec<u8>, settings: &MapSettings) {
     append_i64(out, settings.journal.map_or(0, |journal| journal.ttl_ms));
 }
 
-fn append_caller(out: &mut Vec<u8>, caller: Caller) {
+pub(crate) fn append_caller(out: &mut Vec<u8>, caller: Caller) {
     out.extend_from_slice(caller.client.as_bytes());
     append_i64(out, caller.thread);
 }
 
-fn append_bytes(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), TooLong> {
+pub(crate) fn append_bytes(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), TooLong> {
     let length = u32::try_from(bytes.len()).map_err(|_| TooLong { bytes: bytes.len() })?;
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(bytes);

@@ -53,6 +53,10 @@ pub use decode::Decoder;
 pub use encode::{Encoder, TooLong};
 pub use error::{CodecError, Problem};
 
+pub(crate) use decode::settings as read_settings;
+pub(crate) use encode::{append_bytes, append_caller, append_settings};
+pub(crate) use reader::Reader;
+
 /// The version of the format that is written, and the only one that is read.
 pub const COMMANDS_VERSION: u8 = 1;
 

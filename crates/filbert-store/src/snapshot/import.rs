@@ -1,0 +1,328 @@
+//! Taking a partition over from a snapshot, page by page. Whatever the pages are, reading them neither panics nor takes
+//! memory by what they claim, and what they hold is checked as far as a partition relies on it.
+
+use super::items::{self, Head};
+use super::page::{self, FRAME_BYTES};
+use crate::claims::Claim;
+use crate::codec::{CodecError, Reader};
+use crate::log::LayoutSource;
+use crate::map::Map;
+use crate::record::Record;
+use crate::{MapId, Millis, Partition, PartitionSettings, StoreError};
+
+/// Numbers that only ever grow must have room to: what a snapshot may have counted.
+const COUNTED_MAX: u64 = 1 << 62;
+
+/// Why a page of a snapshot, or the whole of one, cannot be taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// Bytes that are no page, or no item. The import is over, unless it was the frame of the page that could not be read.
+    #[error("page of a snapshot: {0}")]
+    Unreadable(#[from] CodecError),
+    /// The page has changed since it was written. The right one may be brought again.
+    #[error("page {page} of a snapshot has the checksum {found:#010x}, expected {expected:#010x}")]
+    Checksum {
+        /// Which page.
+        page: u64,
+        /// What its bytes give.
+        found: u32,
+        /// What it says.
+        expected: u32,
+    },
+    /// Another page was expected. The right one may still be brought.
+    #[error("page {found} of a snapshot came, expected page {expected}")]
+    OutOfOrder {
+        /// The page that came.
+        found: u64,
+        /// The page that has to come next.
+        expected: u64,
+    },
+    /// The snapshot is of another partition. The import is over.
+    #[error("a snapshot of partition {found} came, expected one of partition {expected}")]
+    OtherPartition {
+        /// Whose it is.
+        found: u32,
+        /// Whose it should be.
+        expected: u32,
+    },
+    /// What the items say does not fit together. The import is over.
+    #[error("page {page} of a snapshot at byte {offset}: {what}")]
+    Inconsistent {
+        /// Which page.
+        page: u64,
+        /// Where the item begins, in bytes from the beginning of the page.
+        offset: usize,
+        /// What does not fit, and what was expected.
+        what: &'static str,
+    },
+    /// A record that cannot be. The import is over.
+    #[error("page {page} of a snapshot at byte {offset}: {error}")]
+    Record {
+        /// Which page.
+        page: u64,
+        /// Where the item begins, in bytes from the beginning of the page.
+        offset: usize,
+        /// What is wrong with it.
+        error: StoreError,
+    },
+    /// The last page has not come.
+    #[error("the snapshot is not complete, expected page {next_page}")]
+    Incomplete {
+        /// The page that has to come next.
+        next_page: u64,
+    },
+    /// An earlier page could not be taken over.
+    #[error("the import has failed before, expected a new one")]
+    Failed,
+    /// The last page has come.
+    #[error("the snapshot is complete, expected no more pages")]
+    Complete,
+}
+
+enum State {
+    /// The first item must come.
+    Begun,
+    /// Between maps.
+    Maps,
+    /// Within the last map.
+    Map,
+    Complete,
+    Failed,
+}
+
+/// A partition on its way out of a snapshot. It is of no use before [`Import::finish`].
+pub struct Import {
+    partition: Partition,
+    state: State,
+    next_page: u64,
+    maps_left: u32,
+    /// What is still expected of the last map's journal: its next event and the one at which it ends.
+    events: (i64, i64),
+}
+
+/// Why an item cannot be taken over; the page and the place are added by who knows them.
+enum Wrong {
+    Unreadable(CodecError),
+    OtherPartition(u32),
+    Inconsistent(&'static str),
+    Record(StoreError),
+}
+
+impl From<CodecError> for Wrong {
+    fn from(error: CodecError) -> Self {
+        Wrong::Unreadable(error)
+    }
+}
+
+impl From<StoreError> for Wrong {
+    fn from(error: StoreError) -> Self {
+        Wrong::Record(error)
+    }
+}
+
+fn check(fits: bool, what: &'static str) -> Result<(), Wrong> {
+    if fits { Ok(()) } else { Err(Wrong::Inconsistent(what)) }
+}
+
+impl Import {
+    /// Nothing yet of a partition, which will be the one that the settings name and have their hash seed.
+    #[must_use]
+    pub fn new(settings: PartitionSettings) -> Import {
+        let partition = Partition::new(settings);
+        Import { partition, state: State::Begun, next_page: 0, maps_left: 0, events: (0, 0) }
+    }
+
+    /// The page that has to come next.
+    #[must_use]
+    pub fn next_page(&self) -> u64 {
+        self.next_page
+    }
+
+    /// Whether the last page has come.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        matches!(self.state, State::Complete)
+    }
+
+    /// Bytes that the partition has so far.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.partition.bytes
+    }
+
+    /// Takes the next page over.
+    ///
+    /// # Errors
+    /// See [`ImportError`], which says of each whether the import goes on.
+    pub fn page(&mut self, page: &[u8]) -> Result<(), ImportError> {
+        match self.state {
+            State::Failed => return Err(ImportError::Failed),
+            State::Complete => return Err(ImportError::Complete),
+            _ => {}
+        }
+        let page = page::read(page)?;
+        if page.number != self.next_page {
+            return Err(ImportError::OutOfOrder { found: page.number, expected: self.next_page });
+        }
+        let mut reader = Reader::new(page.items, FRAME_BYTES);
+        while !reader.is_at_end() {
+            let offset = reader.offset();
+            if let Err(wrong) = self.item(&mut reader) {
+                self.state = State::Failed;
+                return Err(match wrong {
+                    Wrong::Unreadable(error) => error.into(),
+                    Wrong::OtherPartition(found) => {
+                        ImportError::OtherPartition { found, expected: self.partition.settings.id.0 }
+                    }
+                    Wrong::Inconsistent(what) => ImportError::Inconsistent { page: page.number, offset, what },
+                    Wrong::Record(error) => ImportError::Record { page: page.number, offset, error },
+                });
+            }
+        }
+        if page.is_last != self.is_complete() {
+            self.state = State::Failed;
+            let what = "the last page must end the snapshot, and no other page may";
+            return Err(ImportError::Inconsistent { page: page.number, offset: reader.offset(), what });
+        }
+        self.next_page += 1;
+        Ok(())
+    }
+
+    /// The partition, with the layouts that its log names as this member has them. Takes time for every entry of maps that
+    /// have one.
+    ///
+    /// # Errors
+    /// A page is missing, or the import has failed.
+    pub fn finish(self, layouts: &dyn LayoutSource) -> Result<Partition, ImportError> {
+        match self.state {
+            State::Complete => {}
+            State::Failed => return Err(ImportError::Failed),
+            _ => return Err(ImportError::Incomplete { next_page: self.next_page }),
+        }
+        let mut partition = self.partition;
+        let named: Vec<(MapId, Option<u64>)> = partition.maps.iter().map(|(id, map)| (*id, map.layout)).collect();
+        for (id, layout) in named.into_iter().filter(|(_, layout)| layout.is_some()) {
+            partition.follow_layout(id, layout, layouts);
+        }
+        Ok(partition)
+    }
+
+    fn item(&mut self, reader: &mut Reader<'_>) -> Result<(), Wrong> {
+        let offset = reader.offset();
+        let tag = reader.u8("the kind of an item")?;
+        match (&self.state, tag) {
+            (State::Begun, items::PARTITION) => self.begin(reader),
+            (State::Maps, items::MAP) => self.begin_map(reader),
+            (State::Maps, items::END) => {
+                check(self.maps_left == 0, "the snapshot ends, expected another map")?;
+                self.state = State::Complete;
+                Ok(())
+            }
+            (State::Map, items::LOCK..=items::END_OF_MAP) => {
+                let Some((_, map)) = self.partition.maps.last_mut() else { return Ok(()) };
+                let before = map.bytes();
+                let ended = map_item(map, &mut self.events, reader, tag)?;
+                self.partition.bytes = self.partition.bytes + map.bytes() - before;
+                if ended {
+                    self.state = State::Maps;
+                }
+                Ok(())
+            }
+            (State::Begun, _) => Err(Reader::unexpected("an item", offset, u64::from(tag), "1, the partition").into()),
+            (State::Maps, _) => {
+                Err(Reader::unexpected("an item", offset, u64::from(tag), "2, a map, or 9, the end").into())
+            }
+            _ => Err(Reader::unexpected("an item", offset, u64::from(tag), "3 to 8, of a map").into()),
+        }
+    }
+
+    fn begin(&mut self, reader: &mut Reader<'_>) -> Result<(), Wrong> {
+        let found = reader.u32("a partition")?;
+        self.partition.time = reader.millis("a partition's time")?;
+        self.maps_left = reader.u32("a number of maps")?;
+        if found != self.partition.settings.id.0 {
+            return Err(Wrong::OtherPartition(found));
+        }
+        self.state = State::Maps;
+        Ok(())
+    }
+
+    fn begin_map(&mut self, reader: &mut Reader<'_>) -> Result<(), Wrong> {
+        let Head { map: id, settings, sequence, next_number, layout, journal } = items::read_head(reader)?;
+        check(self.maps_left > 0, "a map too many")?;
+        check(self.partition.maps.last().is_none_or(|(last, _)| *last < id), "maps out of order")?;
+        check(sequence <= COUNTED_MAX && next_number <= COUNTED_MAX, "a count beyond 2^62")?;
+        check(journal.is_some() == settings.journal.is_some(), "a journal against the map's settings")?;
+        let mut map = Map::new(id, settings, self.partition.settings.hash_seed);
+        map.log.sequence = sequence;
+        map.schedule.number_from(next_number);
+        map.layout = layout;
+        self.events = (0, 0);
+        if let (Some(journal), Some((next, count))) = (&mut map.log.journal, journal) {
+            check((0..=COUNTED_MAX as i64).contains(&next), "a journal's sequence that is negative or beyond 2^62")?;
+            check(count <= journal.capacity() as u64, "a journal with more events than it may keep")?;
+            let first = i64::try_from(count).ok().and_then(|count| next.checked_sub(count)).filter(|first| *first >= 0);
+            let Some(first) = first else {
+                return Err(Wrong::Inconsistent("a journal with more events than it counted"));
+            };
+            journal.restore_from(first);
+            self.events = (first, next);
+        }
+        self.maps_left -= 1;
+        self.partition.bytes += map.bytes();
+        self.partition.maps.push((id, Box::new(map)));
+        self.state = State::Map;
+        Ok(())
+    }
+}
+
+/// Takes over an item of a map; whether it was the last one.
+fn map_item(map: &mut Map, events: &mut (i64, i64), reader: &mut Reader<'_>, tag: u8) -> Result<bool, Wrong> {
+    match tag {
+        items::LOCK => {
+            let (key, lock) = items::read_lock(reader)?;
+            crate::record::check_lengths(key, &[])?;
+            check(map.locks.restore(key, lock), "a second lock of a key")?;
+        }
+        items::UNLOCKED => map.locks.restore_unlocked(items::read_unlocked(reader)?),
+        items::CLAIM => {
+            let claim: Claim = items::read_claim(reader)?;
+            map.claims.restore(claim);
+        }
+        items::RECORD => restore_record(map, items::read_record(reader)?)?,
+        items::EVENT => {
+            let event = items::read_event(reader)?;
+            check(events.0 < events.1, "an event too many")?;
+            check(event.sequence == events.0, "an event out of order")?;
+            events.0 += 1;
+            if let Some(journal) = &mut map.log.journal {
+                journal.restore(event);
+            }
+        }
+        _ => {
+            let records = reader.u64("a map's number of records")?;
+            check(records == map.table.len() as u64, "another number of records than the map had")?;
+            check(events.0 == events.1, "the map ends, expected another event of its journal")?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn restore_record(map: &mut Map, item: items::RecordItem<'_>) -> Result<(), Wrong> {
+    let items::RecordItem { key, value, usage, lifetime } = item;
+    let hash = map.table.hash(key);
+    check(map.table.find(hash, key).is_none(), "a second record of a key")?;
+    if let Some(lifetime) = &lifetime {
+        let was_given = lifetime.scheduled == Millis::MAX || lifetime.number < map.schedule.next_number();
+        check(was_given, "a number in the schedule that was never given out")?;
+        check(!map.schedule.has(lifetime), "a second record in one place of the schedule")?;
+    }
+    let record = Record::new(key, value, usage, lifetime.as_ref(), None)?;
+    if let Some(lifetime) = &lifetime {
+        map.schedule.restore(hash, lifetime);
+    }
+    map.record_bytes += record.allocated_bytes();
+    map.table.insert(hash, record);
+    Ok(())
+}
