@@ -107,10 +107,15 @@ impl Known {
         let kinds = &self.entry.kinds;
         (kinds.is_empty() || kinds.iter().any(|kind| kind == finding.kind.name()))
             && self.entry.dialect.contains(finding.dialect)
-            && statement.is_match(&finding.statement)
+            && (statement.is_match(&finding.statement) || is_of_change(finding, statement))
             && other.is_match(&finding.other)
             && filbert.is_match(&finding.filbert)
     }
+}
+
+/// Whether a statement before made what is found in a table.
+fn is_of_change(finding: &Finding, statement: &Regex) -> bool {
+    finding.kind == Kind::Table && finding.setup.iter().any(|before| statement.is_match(before))
 }
 
 fn read(text: &str) -> Result<Vec<Known>> {
