@@ -102,7 +102,7 @@ pub(crate) fn key_of(field: &Field) -> Option<(impl Fn(Expr) -> Expr, ScalarValu
     let of = Kind::of(field)?;
     let none = match of {
         Kind::Interval => ScalarValue::Decimal128(Some(0), 38, 0),
-        Kind::Document => ScalarValue::Binary(Some(Vec::new())),
+        Kind::Document => ScalarValue::BinaryView(Some(Vec::new())),
         Kind::Array => return None,
     };
     Some((move |value| of.key(value), none))
