@@ -113,9 +113,9 @@ impl Known {
     }
 }
 
-/// Whether a statement before made what is found in a table.
+/// Whether the statement right before, after which a table was looked at, is the one that the pattern is about.
 fn is_of_change(finding: &Finding, statement: &Regex) -> bool {
-    finding.kind == Kind::Table && finding.setup.iter().any(|before| statement.is_match(before))
+    finding.kind == Kind::Table && finding.setup.last().is_some_and(|change| statement.is_match(change))
 }
 
 fn read(text: &str) -> Result<Vec<Known>> {
