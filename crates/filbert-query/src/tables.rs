@@ -48,6 +48,8 @@ pub(crate) struct Columns {
     pub(crate) columns: Vec<(String, bool)>,
     /// One that is never null.
     pub(crate) key: Option<String>,
+    /// Those of a table's primary key, if they are shown; of a mapping none.
+    pub(crate) primary_key: Vec<String>,
 }
 
 /// A mapping with its map.
@@ -139,7 +141,10 @@ impl Tables {
         };
         let key = mapping.columns.iter().find(is_key).map(|column| column.name.clone());
         let columns = mapping.columns.iter().map(|column| (column.name.clone(), column.hidden)).collect();
-        Some(Columns { columns, key })
+        let of_key =
+            mapping.columns.iter().filter(|column| mapping.table.is_some() && is_key(column) && !column.hidden);
+        let primary_key = of_key.map(|column| column.name.clone()).collect();
+        Some(Columns { columns, key, primary_key })
     }
 
     /// The query of a view and the dialect that it is of; `None` if the name is not that of a view.

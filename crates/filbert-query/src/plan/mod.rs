@@ -4,6 +4,7 @@
 mod calls;
 pub(crate) mod columns;
 pub(crate) mod context;
+mod dependencies;
 pub(crate) mod fairness;
 pub(crate) mod groups;
 pub(crate) mod having;
@@ -13,6 +14,7 @@ pub(crate) mod order;
 pub(crate) mod parameters;
 pub(crate) mod planner;
 mod relations;
+mod rules;
 pub(crate) mod scope;
 pub(crate) mod session;
 mod set_operations;

@@ -10,8 +10,6 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use filbert_data::dates::Zone;
 use filbert_grid::GridError;
@@ -23,6 +21,7 @@ use crate::config::QueryConfig;
 use crate::dialect::CATALOGS;
 use crate::functions;
 use crate::plan::memory::{QueryMemory, ServerMemory};
+use crate::plan::rules;
 use crate::plan::ternary::Lists;
 use crate::plan::windows::Frames;
 use crate::scan::scanner::BATCH_ROWS;
@@ -240,7 +239,8 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
         .with_runtime_env(Arc::new(environment.clone()))
         .with_default_features()
         .with_analyzer_rules(rules)
-        .with_physical_optimizer_rules(physical_rules());
+        .with_optimizer_rules(rules::logical())
+        .with_physical_optimizer_rules(rules::physical());
     if dialect != Dialect::Hazelcast {
         // Before DataFusion's, which have operators of arrays of their own.
         builder.expr_planners().get_or_insert_default().insert(0, Arc::new(functions::Values));
@@ -255,14 +255,6 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     }
     functions::register(&context, dialect);
     context.state()
-}
-
-/// DataFusion's rules for physical plans but those that move filters: they find columns by their names, and where two of an
-/// aggregate's input have one name, take the groups of a condition for those of the other. The rules for logical plans have moved
-/// conditions already, as far as scans take them.
-fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let moves_filters = |rule: &dyn PhysicalOptimizerRule| rule.name().starts_with("FilterPushdown");
-    PhysicalOptimizer::new().rules.into_iter().filter(|rule| !moves_filters(rule.as_ref())).collect()
 }
 
 /// The name by which a dialect knows the one catalog.

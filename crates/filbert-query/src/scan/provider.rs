@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Constraints, DFSchema, Result, Statistics};
+use datafusion::common::{DFSchema, Result, Statistics};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::PhysicalExpr;
@@ -84,10 +84,6 @@ pub(crate) fn unqualified(expr: Expr) -> Expr {
 impl TableProvider for MapProvider {
     fn schema(&self) -> SchemaRef {
         self.0.arrow_schema().clone()
-    }
-
-    fn constraints(&self) -> Option<&Constraints> {
-        Some(self.0.constraints())
     }
 
     fn table_type(&self) -> TableType {

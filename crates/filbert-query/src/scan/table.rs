@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
-use datafusion::common::{Constraint, Constraints};
 use filbert_data::{Blob, FieldPath, FieldType, Formats, Side, Step, ToBlob, Value, compact};
 use filbert_grid::Map;
 use filbert_grid::query::SqlError;
@@ -34,7 +33,6 @@ pub(crate) struct MapTable {
     /// Whether its rows are declared: all of them were written as a table's.
     is_declared: bool,
     /// What its columns tell of its rows: those of the key tell all others.
-    constraints: Constraints,
     /// Writes keys of several columns.
     key_writer: Option<(Vec<TableColumn>, compact::Writer)>,
 }
@@ -53,16 +51,7 @@ impl MapTable {
             field(&column.name, &column.field_type, nullable)
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        MapTable {
-            name,
-            map,
-            columns,
-            schema,
-            formats,
-            is_declared: false,
-            constraints: Constraints::default(),
-            key_writer: None,
-        }
+        MapTable { name, map, columns, schema, formats, is_declared: false, key_writer: None }
     }
 
     /// The same, whose columns' metadata tells what their objects declare of their members.
@@ -88,12 +77,6 @@ impl MapTable {
     /// The same, of a table whose rows are declared.
     pub(crate) fn declared(mut self) -> Self {
         self.is_declared = true;
-        let is_key = |column: &TableColumn| column.path.side == Side::Key && !column.hidden;
-        let key: Vec<usize> =
-            self.columns.iter().enumerate().filter(|(_, column)| is_key(column)).map(|(at, _)| at).collect();
-        if !key.is_empty() {
-            self.constraints = Constraints::new_unverified(vec![Constraint::PrimaryKey(key)]);
-        }
         self
     }
 
@@ -141,10 +124,6 @@ impl MapTable {
 
     pub(crate) fn arrow_schema(&self) -> &SchemaRef {
         &self.schema
-    }
-
-    pub(crate) fn constraints(&self) -> &Constraints {
-        &self.constraints
     }
 
     pub(crate) fn formats(&self) -> &Formats {

@@ -30,6 +30,7 @@ use std::ops::ControlFlow;
 pub(super) use members::condition;
 pub(super) use names::name_returned;
 pub(crate) use rows::ROWS;
+pub(crate) use subqueries::is_aggregate;
 
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause,

@@ -44,6 +44,11 @@ const AGGREGATES: [&str; 24] = [
     "variance",
 ];
 
+/// Whether a call is one of the aggregates, and of no window.
+pub(crate) fn is_aggregate(function: &Function) -> bool {
+    function.over.is_none() && AGGREGATES.contains(&function.name.to_string().to_ascii_lowercase().as_str())
+}
+
 /// Whether a query reads a relation that never has rows, so that it has none either.
 pub(super) fn is_always_empty(query: &Query) -> bool {
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
@@ -83,11 +88,7 @@ fn aggregates(expression: &Expr) -> bool {
 
         fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
             match expression {
-                Expr::Function(function) => {
-                    let name = function.name.to_string().to_ascii_lowercase();
-                    let is_one = AGGREGATES.contains(&name.as_str()) && function.over.is_none();
-                    if is_one { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-                }
+                Expr::Function(function) if is_aggregate(function) => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(()),
             }
         }

@@ -165,15 +165,12 @@ fn compared(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expression {
+        // Of documents only the joins with what a subquery depends on: those of a statement are comparisons of keys before.
         Expr::BinaryExpr(BinaryExpr { left, op, right })
-            if is_comparison(op) && (is_interval(&left, schema) || is_interval(&right, schema)) =>
-        {
-            let (left, right) = (boxed(left, schema), boxed(right, schema));
-            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
-        }
-        // Comparisons of a statement are those of keys before; joins with the values that a subquery depends on are not.
-        Expr::BinaryExpr(BinaryExpr { left, op, right })
-            if is_comparison(op) && is_keyed(&left, schema) && is_keyed(&right, schema) =>
+            if is_comparison(op)
+                && (is_interval(&left, schema)
+                    || is_interval(&right, schema)
+                    || is_keyed(&left, schema) && is_keyed(&right, schema)) =>
         {
             let (left, right) = (boxed(left, schema), boxed(right, schema));
             Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))

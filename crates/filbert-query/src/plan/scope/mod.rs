@@ -12,11 +12,13 @@
 //! - a view is replaced by its query, whose names mean what they meant where it was made;
 //! - joins `USING` columns and `NATURAL` joins become joins `ON`, the columns that they merge become expressions, and `*` is
 //!   written out in PostgreSQL's order (`sources`);
+//! - columns that a primary key decides are grouped by where a query groups by the key (`decided`);
 //! - a name that two relations have is refused, also where a query around has it (`names`).
 //!
 //! A relation whose columns are known to DataFusion only (a function of rows, a relation of a system catalog) is open: what
 //! depends on its columns is left as it is.
 
+mod decided;
 mod names;
 mod sets;
 mod sources;
@@ -207,7 +209,7 @@ impl Resolver<'_> {
     }
 
     /// The same once the relations are known.
-    fn select_within(&mut self, select: &mut Select, order: Option<&mut OrderBy>) -> Result<Names, SqlError> {
+    fn select_within(&mut self, select: &mut Select, mut order: Option<&mut OrderBy>) -> Result<Names, SqlError> {
         self.qualified(&select.projection)?;
         self.write_out(&mut select.projection);
         for item in &mut select.projection {
@@ -239,11 +241,12 @@ impl Resolver<'_> {
                 self.sort_key(key, &outputs)?;
             }
         }
-        if let Some(OrderBy { kind: OrderByKind::Expressions(items), .. }) = order {
+        if let Some(OrderBy { kind: OrderByKind::Expressions(items), .. }) = &mut order {
             for item in items {
                 self.sort_key(&mut item.expr, &outputs)?;
             }
         }
+        self.group_by_decided(select, order.as_deref(), &outputs);
         Ok(outputs.into_iter().map(|output| output.name).collect())
     }
 

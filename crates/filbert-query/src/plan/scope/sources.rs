@@ -36,6 +36,8 @@ pub(super) struct Relation {
     pub(super) columns: Option<Vec<String>>,
     /// A column that is never null, if the relation has one.
     pub(super) key: Option<String>,
+    /// The columns of its primary key, by which all others are decided; empty if there are none that are known.
+    pub(super) primary_key: Vec<String>,
     /// Whether an outer join may make rows of nulls of it.
     pub(super) nullable: bool,
 }
@@ -300,7 +302,14 @@ impl Resolver<'_> {
         }
         let Some(columns) = self.tables.columns(name) else {
             let name = alias.as_ref().map_or_else(|| idents(name), |alias| vec![alias.name.clone()]);
-            let relation = Relation { name, aliased: alias.is_some(), columns: None, key: None, nullable: false };
+            let relation = Relation {
+                name,
+                aliased: alias.is_some(),
+                columns: None,
+                key: None,
+                primary_key: Vec::new(),
+                nullable: false,
+            };
             return Ok(Scope::of_relation(relation, &[]));
         };
         let (shown, hidden): (Vec<_>, Vec<_>) = columns.columns.into_iter().partition(|(_, hidden)| !hidden);
@@ -325,6 +334,7 @@ impl Resolver<'_> {
             aliased: alias.is_some(),
             columns: Some(shown),
             key: columns.key,
+            primary_key: columns.primary_key,
             nullable: false,
         };
         Ok(Scope::of_relation(relation, &hidden))
@@ -479,8 +489,14 @@ fn derived(alias: Option<&mut TableAlias>, names: Names) -> Result<Scope, SqlErr
         (Some(_), false) => Some(alias.columns.iter().map(|column| column.name.value.clone()).collect()),
         _ => names,
     };
-    let relation =
-        Relation { name: vec![alias.name.clone()], aliased: true, columns: planned, key: None, nullable: false };
+    let relation = Relation {
+        name: vec![alias.name.clone()],
+        aliased: true,
+        columns: planned,
+        key: None,
+        primary_key: Vec::new(),
+        nullable: false,
+    };
     Ok(Scope::of_relation(relation, &[]))
 }
 

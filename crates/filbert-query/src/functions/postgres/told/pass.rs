@@ -22,8 +22,8 @@ use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
 
 /// Aggregates whose results have the blanks of the values that they are given.
 const OF_VALUES: [&str; 6] = ["array_agg", "first_value", "last_value", "max", "min", "single_value"];
-/// Functions of any type, which see the blanks at the end of a text of fixed length.
-const OF_ANY: [&str; 12] = [
+/// Functions, most of them of any type, which see the blanks at the end of a text of fixed length.
+const OF_ANY: [&str; 13] = [
     "concat",
     "concat_ws",
     "format",
@@ -33,6 +33,7 @@ const OF_ANY: [&str; 12] = [
     "json_pair",
     "jsonb_build_array",
     "jsonb_build_object",
+    "octet_length",
     "pg_typeof",
     "to_json",
     "to_jsonb",
