@@ -25,6 +25,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "filbert-data", uses: &[], tests_use: &[], network: false },
     Layer { name: "filbert-store", uses: &["filbert-data"], tests_use: &[], network: false },
     Layer { name: "filbert-grid", uses: &["filbert-data", "filbert-store"], tests_use: &[], network: false },
+    Layer { name: "filbert-cluster", uses: &["filbert-data", "filbert-store"], tests_use: &[], network: true },
     Layer { name: "filbert-query", uses: &["filbert-data", "filbert-grid"], tests_use: &[], network: true },
     Layer { name: "filbert-wire", uses: &["filbert-data"], tests_use: &[], network: false },
     Layer { name: "filbert-listen", uses: &[], tests_use: &[], network: true },

@@ -1,0 +1,398 @@
+//! A group on one member: what is asked of it, and what other members ask of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use filbert_data::PartitionId;
+use filbert_store::{Decoder, Millis, Partition};
+use openraft::async_runtime::WatchReceiver;
+use openraft::errors::RaftError;
+use openraft::impls::EmptyNode;
+use openraft::{AsyncRuntime, Instant};
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::lease::Lease;
+use crate::link::Links;
+use crate::proposer::{self, Waiting};
+use crate::raft_log::{RaftLog, Size};
+use crate::replica::{Machine, Replica};
+use crate::snapshot::{SnapshotData, Taking};
+use crate::transport::Transport;
+use crate::types::{Raft, Vote};
+use crate::wire::{Answer, Request, Response, Source};
+use crate::{GroupError, GroupId, GroupSettings, MemberId, OriginId, ReadError, RequestError, SubmitError, upkeep};
+
+/// The time of day, in milliseconds since the Unix epoch. It may jump: groups make it go forward.
+pub trait WallClock: Send + Sync + 'static {
+    /// Now.
+    fn now(&self) -> Millis;
+}
+
+/// Whose a submission is, see [`Group::submit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// As [`Group::open_origin`] named it.
+    pub origin: OriginId,
+    /// Number of the submission; the first is 1, and each is one more than the one before.
+    pub sequence: u64,
+    /// The first submission whose answer may still be asked for.
+    pub unanswered: u64,
+}
+
+pub(crate) struct Shared<R: AsyncRuntime> {
+    pub(crate) member: MemberId,
+    pub(crate) settings: GroupSettings,
+    pub(crate) raft: Raft<R>,
+    pub(crate) replica: Arc<Replica>,
+    pub(crate) lease: Lease,
+    pub(crate) log_size: Arc<Size>,
+    log: RaftLog,
+    pub(crate) wall: Arc<dyn WallClock>,
+    /// What the lease's nanoseconds are counted from.
+    base: R::Instant,
+    /// The leader's number and 1; 0 = not known.
+    pub(crate) leader: AtomicU64,
+    pub(crate) waiting: Arc<Waiting>,
+    taking: Mutex<Option<Taking>>,
+    stopped: AtomicBool,
+}
+
+impl<R: AsyncRuntime> Shared<R> {
+    pub(crate) fn nanoseconds(&self, at: R::Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.base).as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+}
+
+/// A group on one member. Clones are the same group.
+pub struct Group<R: AsyncRuntime>(Arc<Shared<R>>);
+
+impl<R: AsyncRuntime> Clone for Group<R> {
+    fn clone(&self) -> Self {
+        Group(Arc::clone(&self.0))
+    }
+}
+
+impl<R: AsyncRuntime> Group<R> {
+    /// Starts a member's copy of a group, with nothing in it. It takes part when others make it a learner, or by [`Group::form`].
+    ///
+    /// # Errors
+    /// The settings contradict each other.
+    pub async fn start(
+        member: MemberId,
+        group: GroupId,
+        settings: GroupSettings,
+        transport: Arc<dyn Transport>,
+        wall: Arc<dyn WallClock>,
+        hash_seed: u64,
+    ) -> Result<Self, GroupError> {
+        let failed = |why: String| GroupError { group, what: "cannot be started", why };
+        let config = settings.consensus().validate().map_err(|error| failed(error.to_string()))?;
+        let (groups, partitions) = (settings.groups, settings.partitions);
+        let replica = Arc::new(Replica::new(group, groups, partitions, settings.origins, hash_seed));
+        let log = RaftLog::new(settings.entry_bytes_max.saturating_mul(4));
+        let (timeout, page_bytes) = (settings.request_timeout(), settings.page_bytes);
+        let links = Links { transport, member, group, timeout, page_bytes };
+        let machine = Machine(Arc::clone(&replica));
+        let started = Raft::<R>::new(member, Arc::new(config), links, log.clone(), machine).await;
+        let raft = started.map_err(|error| failed(error.to_string()))?;
+        let shared = Arc::new(Shared {
+            member,
+            settings,
+            raft,
+            replica,
+            lease: Lease::default(),
+            log_size: log.size(),
+            log,
+            wall,
+            base: R::Instant::now(),
+            leader: AtomicU64::new(0),
+            waiting: Arc::default(),
+            taking: Mutex::new(None),
+            stopped: AtomicBool::new(false),
+        });
+        drop(R::spawn(proposer::run(Arc::clone(&shared))));
+        drop(R::spawn(upkeep::run(Arc::clone(&shared))));
+        Ok(Group(shared))
+    }
+
+    /// Makes a new group of voters that hold nothing. Asked of one of them, once.
+    ///
+    /// # Errors
+    /// The group has a log already.
+    pub async fn form(&self, voters: &BTreeSet<MemberId>) -> Result<(), GroupError> {
+        let nodes: std::collections::BTreeMap<_, _> = voters.iter().map(|id| (*id, EmptyNode::new())).collect();
+        self.0.raft.initialize(nodes).await.map_err(|error| self.failed("cannot be formed", error.to_string()))
+    }
+
+    fn failed(&self, what: &'static str, why: String) -> GroupError {
+        GroupError { group: self.0.replica.group, what, why }
+    }
+
+    /// Who leads, as far as this member knows.
+    #[must_use]
+    pub fn leader(&self) -> Option<MemberId> {
+        self.0.leader.load(Ordering::SeqCst).checked_sub(1).map(MemberId)
+    }
+
+    /// Submits commands, as [`filbert_store::Encoder`] writes them: applied together, in their order, at the leader's time. With a turn, they
+    /// are applied once however often they are submitted, and answered alike; without one, do not repeat what must not happen twice.
+    ///
+    /// Dropping the future does not take the submission back.
+    ///
+    /// # Errors
+    /// As each [`SubmitError`] says; only [`SubmitError::Unknown`] leaves open what happened.
+    pub async fn submit(&self, turn: Option<Turn>, commands: Bytes) -> Result<Vec<crate::OwnedReply>, SubmitError> {
+        let group = self.0.replica.group;
+        for command in Decoder::new(&commands)? {
+            let (partition, _) = command?;
+            if self.0.replica.cell(partition).is_none() {
+                return Err(SubmitError::OtherGroup { partition, group });
+            }
+        }
+        let source = turn.map_or(Source::Plain, |turn| Source::Origin {
+            origin: turn.origin,
+            sequence: turn.sequence,
+            unanswered: turn.unanswered,
+        });
+        match self.send(source, commands).await? {
+            Answer::Replies(replies) => Ok(replies),
+            Answer::Opened(_) | Answer::Refused(_) => Err(SubmitError::Unknown { group }),
+        }
+    }
+
+    /// Makes an origin, which submits in sequence. One that is not used is forgotten in favour of others.
+    ///
+    /// # Errors
+    /// As [`Group::submit`]; repeating it does no harm.
+    pub async fn open_origin(&self) -> Result<OriginId, SubmitError> {
+        match self.send(Source::Open, Bytes::new()).await? {
+            Answer::Opened(origin) => Ok(origin),
+            _ => Err(SubmitError::Unknown { group: self.0.replica.group }),
+        }
+    }
+
+    async fn send(&self, source: Source, commands: Bytes) -> Result<Answer, SubmitError> {
+        let (group, member) = (self.0.replica.group, self.0.member);
+        let leader = self.leader();
+        if leader != Some(member) || self.0.has_stopped() {
+            return Err(SubmitError::NotLeader { member, group, leader });
+        }
+        let limit_bytes = self.0.settings.log_bytes_max.saturating_mul(2);
+        if self.0.log_size.bytes.load(Ordering::Relaxed) > limit_bytes {
+            return Err(SubmitError::Overloaded { group, limit_bytes });
+        }
+        let (sender, answer) = oneshot::channel();
+        let limit_bytes = self.0.settings.waiting_bytes_max;
+        if !self.0.waiting.push(source, commands, sender, limit_bytes) {
+            return Err(SubmitError::Overloaded { group, limit_bytes });
+        }
+        answer.await.unwrap_or(Err(SubmitError::Unknown { group }))
+    }
+
+    /// Reads a partition as it is: all that was acknowledged anywhere before the read began is there. Served by a leader with a lease, under
+    /// the partition's lock; `read` must not change anything but what reads of a partition change.
+    ///
+    /// # Errors
+    /// This member has no lease, or lost it while it read.
+    pub fn read<T>(
+        &self,
+        partition: PartitionId,
+        read: impl FnOnce(&mut Partition, Millis) -> T,
+    ) -> Result<T, ReadError> {
+        let (group, member) = (self.0.replica.group, self.0.member);
+        let Some(cell) = self.0.replica.cell(partition) else {
+            return Err(ReadError::OtherGroup { partition, group });
+        };
+        let mut locked = cell.lock();
+        let before = self.has_lease();
+        if before.is_some() {
+            let now = self.0.replica.time(self.0.wall.now());
+            let value = read(&mut locked, now);
+            // Asked again afterwards: this thread may have been stopped in between for any time.
+            if self.has_lease() == before {
+                return Ok(value);
+            }
+        }
+        Err(ReadError::NoLease { member, group, leader: self.leader() })
+    }
+
+    /// The term in which this member may serve reads at this moment.
+    #[must_use]
+    pub fn has_lease(&self) -> Option<u64> {
+        self.0.lease.check(self.0.nanoseconds(R::Instant::now()))
+    }
+
+    /// Looks at what this member has of a partition, which may be old or, on a leader without a lease, not be what others see.
+    pub fn inspect<T>(&self, partition: PartitionId, look: impl FnOnce(&mut Partition) -> T) -> Option<T> {
+        self.0.replica.cell(partition).map(|cell| look(&mut cell.lock()))
+    }
+
+    /// Index of the last entry applied here, and all that the log decided: with the same index, it is the same on all members. Takes
+    /// memory for everything: for tests, and for who looks for a defect.
+    #[must_use]
+    pub fn state(&self) -> (Option<u64>, Vec<u8>) {
+        self.0.replica.state()
+    }
+
+    /// Index and term of the entries of the log that are here. For tests.
+    #[must_use]
+    pub fn log_ids(&self) -> Vec<(u64, u64)> {
+        self.0.log.ids()
+    }
+
+    /// Where this member stands.
+    #[must_use]
+    pub fn status(&self) -> GroupStatus {
+        let metrics = self.0.raft.metrics();
+        let now = metrics.borrow_watched();
+        GroupStatus {
+            term: now.current_term,
+            leads: now.state == openraft::ServerState::Leader,
+            leader: now.current_leader,
+            committed: now.local_committed.map(|id| id.index),
+            applied: now.last_applied.map(|id| id.index),
+            purged: now.purged.map(|id| id.index),
+            voters: now.membership_config.voter_ids().collect(),
+            is_joint: now.membership_config.get_joint_config().len() > 1,
+            log_bytes: self.0.log_size.bytes.load(Ordering::Relaxed),
+            log_entries: self.0.log_size.entries.load(Ordering::Relaxed),
+            failure: now.running_state.as_ref().err().map(ToString::to_string),
+        }
+    }
+
+    /// Lets a member follow without a vote, and brings it what it lacks. Asked of the leader.
+    ///
+    /// # Errors
+    /// This member does not lead, or another change is on its way.
+    pub async fn add_learner(&self, member: MemberId) -> Result<(), GroupError> {
+        let added = self.0.raft.add_learner(member, EmptyNode::new(), false).await;
+        added.map(|_| ()).map_err(|error| self.failed("cannot add a learner", error.to_string()))
+    }
+
+    /// Changes the voters, in one joint change: those that are no longer among them leave the group. Asked of the leader.
+    ///
+    /// # Errors
+    /// This member does not lead, another change is on its way, or one of the voters is not known as a learner.
+    pub async fn change_voters(&self, voters: BTreeSet<MemberId>) -> Result<(), GroupError> {
+        let changed = self.0.raft.change_membership(voters, false).await;
+        changed.map(|_| ()).map_err(|error| self.failed("cannot change its voters", error.to_string()))
+    }
+
+    /// Hands leadership over. From now on this member serves no reads in its term, and takes no writes, whether the other one takes over
+    /// or not: then the others elect.
+    ///
+    /// # Errors
+    /// The group has stopped.
+    pub async fn transfer_leadership(&self, to: MemberId) -> Result<(), GroupError> {
+        let term = self.0.raft.metrics().borrow_watched().current_term;
+        self.0.lease.revoke(term);
+        let triggered = self.0.raft.trigger().transfer_leader(to).await;
+        triggered.map_err(|error| self.failed("cannot hand leadership over", error.to_string()))
+    }
+
+    /// Stops this member's copy.
+    pub async fn stop(&self) {
+        self.0.stopped.store(true, Ordering::SeqCst);
+        self.0.lease.withdraw();
+        self.0.waiting.wake();
+        if self.0.raft.shutdown().await.is_err() {
+            tracing::warn!(group = self.0.replica.group.0, "the group did not stop in order");
+        }
+    }
+
+    pub(crate) async fn answer(&self, request: Request<R>) -> Result<Response<R>, RequestError> {
+        let raft = &self.0.raft;
+        match request {
+            Request::Append(append) => raft.append_entries(append).await.map(Response::Append),
+            Request::Vote(vote) => raft.vote(vote).await.map(Response::Vote),
+            Request::PreVote(vote) => raft.pre_vote(vote).await.map(Response::Vote),
+            Request::Transfer(transfer) => {
+                let handled = raft.handle_transfer_leader(transfer).await;
+                handled
+                    .map(|accepted| Response::Transfer { accepted: accepted.is_ok() })
+                    .map_err(|error| RaftError::Fatal(error))
+            }
+            Request::Page { vote, snapshot, number, page } => {
+                return self.take_page(vote, snapshot, number, page).await;
+            }
+        }
+        .map_err(|error| self.has_failed(&error))
+    }
+
+    fn has_failed(&self, error: &impl ToString) -> RequestError {
+        RequestError::Stopped { group: self.0.replica.group, why: error.to_string() }
+    }
+
+    /// Takes a page over. A page that came before is answered again; one that cannot be used ends the snapshot.
+    async fn take_page(
+        &self,
+        vote: Vote,
+        snapshot: u64,
+        number: u64,
+        page: Bytes,
+    ) -> Result<Response<R>, RequestError> {
+        let group = self.0.replica.group;
+        let brought = {
+            let mut slot = self.0.taking.lock();
+            if number == 0 && slot.as_ref().is_none_or(|taking| taking.snapshot != snapshot) {
+                *slot = Some(Taking::new(vote, snapshot));
+            }
+            let Some(taking) = slot.as_mut().filter(|taking| (taking.snapshot, taking.vote) == (snapshot, vote)) else {
+                let why = format!("page {number} of a snapshot that did not begin");
+                return Err(RequestError::Snapshot { group, why });
+            };
+            if number != taking.next {
+                return Ok(Response::NextPage(taking.next));
+            }
+            match taking.page(&self.0.replica, page) {
+                Ok(None) => return Ok(Response::NextPage(taking.next)),
+                Ok(Some(brought)) => {
+                    *slot = None;
+                    brought
+                }
+                Err(why) => {
+                    *slot = None;
+                    return Err(RequestError::Snapshot { group, why });
+                }
+            }
+        };
+        let (meta, taken) = brought;
+        let snapshot = openraft::Snapshot { meta, snapshot: SnapshotData::Taken(Box::new(taken)) };
+        let installed = self.0.raft.install_full_snapshot(vote, snapshot).await;
+        installed.map(|answer| Response::Installed(answer.vote)).map_err(|error| self.has_failed(&error))
+    }
+}
+
+/// Where a member stands in a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupStatus {
+    /// The latest term that it knows.
+    pub term: u64,
+    /// Whether it leads in that term.
+    pub leads: bool,
+    /// Who leads.
+    pub leader: Option<MemberId>,
+    /// The last entry known to be committed.
+    pub committed: Option<u64>,
+    /// The last entry applied.
+    pub applied: Option<u64>,
+    /// The last entry purged.
+    pub purged: Option<u64>,
+    /// Who votes.
+    pub voters: BTreeSet<MemberId>,
+    /// Whether the voters are being changed.
+    pub is_joint: bool,
+    /// Bytes of the log.
+    pub log_bytes: usize,
+    /// Entries of the log.
+    pub log_entries: usize,
+    /// Why the group stopped here, if it did by itself.
+    pub failure: Option<String>,
+}

@@ -1,0 +1,258 @@
+//! Consensus over a [`Transport`]: what it asks of another member becomes requests, with a time limit, many on their way at once.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, FuturesOrdered};
+use futures_util::{Stream, StreamExt};
+use openraft::alias::SnapshotOf;
+use openraft::async_runtime::Select2;
+use openraft::base::{BoxFuture, BoxStream};
+use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Timeout, Unreachable};
+use openraft::network::{RPCOption, RPCTypes, RaftNetworkFactory};
+use openraft::raft::{
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendResult, TransferLeaderError,
+    TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
+};
+use openraft::{AsyncRuntime, OptionalSend, RaftNetworkV2};
+
+use crate::snapshot::SnapshotData;
+use crate::transport::{Lane, Transport};
+use crate::types::{LogId, Types, Vote};
+use crate::wire::{Request, Response};
+use crate::{GroupId, MemberId, TransportError};
+
+/// Appends on their way to one member and not answered yet.
+const APPENDS_MAX: usize = 8;
+/// Tries of one page before the snapshot is begun anew.
+const PAGE_TRIES_MAX: usize = 5;
+
+/// What all links of a group share.
+#[derive(Clone)]
+pub(crate) struct Links {
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) member: MemberId,
+    pub(crate) group: GroupId,
+    pub(crate) timeout: Duration,
+    pub(crate) page_bytes: usize,
+}
+
+/// The way to one member.
+#[derive(Clone)]
+pub(crate) struct Link {
+    links: Links,
+    target: MemberId,
+}
+
+impl<R: AsyncRuntime> RaftNetworkFactory<Types<R>> for Links {
+    type Network = Link;
+
+    async fn new_client(&mut self, target: MemberId, _: &openraft::EmptyNode) -> Link {
+        Link { links: self.clone(), target }
+    }
+}
+
+type Failed<R> = RPCError<Types<R>>;
+
+impl Link {
+    /// Brings a request over and its answer back, within the time limit.
+    fn call<R: AsyncRuntime>(
+        &self,
+        lane: Lane,
+        action: RPCTypes,
+        request: &Request<R>,
+    ) -> impl Future<Output = Result<Response<R>, Failed<R>>> + Send + use<R> {
+        let Links { member, group, timeout, .. } = self.links;
+        let target = self.target;
+        let call = R::timeout(timeout, self.links.transport.call(target, lane, request.write(target, group)));
+        async move {
+            let answered = call.await.map_err(|_| Timeout { action, id: member, target, timeout })?;
+            let answer = answered.map_err(|error| match error {
+                TransportError::Unreachable(_) => RPCError::Unreachable(Unreachable::new(&error)),
+                TransportError::Broken(_) => RPCError::Network(NetworkError::new(&error)),
+            })?;
+            Response::read(answer).map_err(|error| RPCError::Network(NetworkError::new(&error)))
+        }
+    }
+
+    fn append<R: AsyncRuntime>(
+        &self,
+        append: AppendEntriesRequest<Types<R>>,
+    ) -> impl Future<Output = Result<AppendEntriesResponse<Types<R>>, Failed<R>>> + Send + use<R> {
+        let call = self.call(Lane::Data, RPCTypes::AppendEntries, &Request::Append(append));
+        async move {
+            match call.await? {
+                Response::Append(answer) => Ok(answer),
+                _ => Err(another_answer()),
+            }
+        }
+    }
+}
+
+fn another_answer<R: AsyncRuntime>() -> Failed<R> {
+    RPCError::Network(NetworkError::from_string("an answer to another request came"))
+}
+
+/// The ids that a request begins and ends with.
+fn ends<R: AsyncRuntime>(append: &AppendEntriesRequest<Types<R>>) -> (Option<LogId>, Option<LogId>) {
+    (append.prev_log_id, append.entries.last().map(|entry| entry.log_id).or(append.prev_log_id))
+}
+
+impl<R: AsyncRuntime> RaftNetworkV2<Types<R>> for Link {
+    type SnapshotData = SnapshotData;
+
+    async fn append_entries(
+        &mut self,
+        rpc: AppendEntriesRequest<Types<R>>,
+        _: RPCOption,
+    ) -> Result<AppendEntriesResponse<Types<R>>, Failed<R>> {
+        self.append(rpc).await
+    }
+
+    /// Several appends on their way at once. The answers come in order; the first that is no full success ends the stream.
+    fn stream_append<'s, S>(
+        &'s mut self,
+        input: S,
+        _: RPCOption,
+    ) -> BoxFuture<'s, Result<BoxStream<'s, Result<StreamAppendResult<Types<R>>, Failed<R>>>, Failed<R>>>
+    where
+        S: Stream<Item = AppendEntriesRequest<Types<R>>> + OptionalSend + Unpin + 'static,
+    {
+        let link = self.clone();
+        let state = Some((link, input.fuse(), FuturesOrdered::new()));
+        let answers = stream::unfold(state, |state| async move {
+            let (link, mut input, mut calls) = state?;
+            let answered = loop {
+                if calls.is_empty() {
+                    let request = input.next().await?;
+                    calls.push_back(called(&link, request));
+                    continue;
+                }
+                if calls.len() >= APPENDS_MAX {
+                    break calls.next().await;
+                }
+                match R::select2(input.next(), calls.next()).await {
+                    Select2::First(Some(request)) => calls.push_back(called(&link, request)),
+                    Select2::First(None) => break calls.next().await,
+                    Select2::Second(answered) => break answered,
+                }
+            };
+            let (result, goes_on) = answered?;
+            Some((result, goes_on.then_some((link, input, calls))))
+        });
+        Box::pin(async move { Ok(Box::pin(answers) as BoxStream<'s, _>) })
+    }
+
+    async fn vote(&mut self, rpc: VoteRequest<Types<R>>, _: RPCOption) -> Result<VoteResponse<Types<R>>, Failed<R>> {
+        match self.call(Lane::Control, RPCTypes::Vote, &Request::Vote(rpc)).await? {
+            Response::Vote(answer) => Ok(answer),
+            _ => Err(another_answer()),
+        }
+    }
+
+    async fn pre_vote(
+        &mut self,
+        rpc: VoteRequest<Types<R>>,
+        _: RPCOption,
+    ) -> Result<VoteResponse<Types<R>>, Failed<R>> {
+        match self.call(Lane::Control, RPCTypes::Vote, &Request::PreVote(rpc)).await? {
+            Response::Vote(answer) => Ok(answer),
+            _ => Err(another_answer()),
+        }
+    }
+
+    async fn full_snapshot(
+        &mut self,
+        vote: Vote,
+        snapshot: SnapshotOf<Types<R>, SnapshotData>,
+        cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        _: RPCOption,
+    ) -> Result<SnapshotResponse<Types<R>>, StreamingError<Types<R>>> {
+        let sending = Box::pin(self.send_snapshot::<R>(vote, snapshot.snapshot));
+        match R::select2(Box::pin(cancel), sending).await {
+            Select2::First(closed) => Err(closed.into()),
+            Select2::Second(sent) => sent.map_err(|error| match error {
+                RPCError::Timeout(error) => error.into(),
+                RPCError::Unreachable(error) => error.into(),
+                RPCError::Network(error) => error.into(),
+                RPCError::RemoteError(error) => NetworkError::new(&error).into(),
+            }),
+        }
+    }
+
+    async fn transfer_leader(
+        &mut self,
+        req: TransferLeaderRequest<Types<R>>,
+        _: RPCOption,
+    ) -> Result<TransferLeaderResponse<Types<R>>, Failed<R>> {
+        let (vote, last) = (*req.from_leader(), req.last_log_id().copied());
+        match self.call(Lane::Control, RPCTypes::TransferLeader, &Request::Transfer(req)).await? {
+            Response::Transfer { accepted: true } => Ok(Ok(())),
+            Response::Transfer { accepted: false } if last.is_some() => {
+                Ok(Err(TransferLeaderError::LogNotFlushed { expected: last, actual: None }))
+            }
+            Response::Transfer { .. } => Ok(Err(TransferLeaderError::VoteChanged { expected: vote, actual: vote })),
+            _ => Err(another_answer()),
+        }
+    }
+}
+
+/// An append on its way: what is told of its answer, and whether the stream goes on after it.
+fn called<R: AsyncRuntime>(
+    link: &Link,
+    request: AppendEntriesRequest<Types<R>>,
+) -> BoxFuture<'static, (Result<StreamAppendResult<Types<R>>, Failed<R>>, bool)> {
+    let (first, last) = ends(&request);
+    let call = link.append(request);
+    Box::pin(async move {
+        match call.await {
+            Ok(AppendEntriesResponse::Conflict) if first.is_none() => (Err(another_answer()), false),
+            Ok(answer) => {
+                let whole = match &answer {
+                    AppendEntriesResponse::Success => true,
+                    AppendEntriesResponse::PartialSuccess(upto) => *upto == last,
+                    AppendEntriesResponse::Conflict | AppendEntriesResponse::HigherVote(_) => false,
+                };
+                (Ok(answer.into_stream_result(first, last)), whole)
+            }
+            Err(error) => (Err(error), false),
+        }
+    })
+}
+
+impl Link {
+    async fn send_snapshot<R: AsyncRuntime>(
+        &self,
+        vote: Vote,
+        snapshot: SnapshotData,
+    ) -> Result<SnapshotResponse<Types<R>>, Failed<R>> {
+        let SnapshotData::Making(Some(mut making)) = snapshot else {
+            // Another member is being brought one; its turn ends with a time limit.
+            R::sleep(self.links.timeout).await;
+            return Err(RPCError::Network(NetworkError::from_string("another snapshot of the group is being made")));
+        };
+        for number in 0.. {
+            let page = making.next_page(self.links.page_bytes);
+            let snapshot = making.number;
+            let request = Request::Page { vote, snapshot, number, page };
+            let mut tries = 0;
+            let answer = loop {
+                tries += 1;
+                match self.call::<R>(Lane::Snapshots, RPCTypes::InstallSnapshot, &request).await {
+                    Err(_) if tries < PAGE_TRIES_MAX => {}
+                    answer => break answer?,
+                }
+            };
+            match answer {
+                Response::NextPage(next) if next == number + 1 => {}
+                Response::Installed(vote) => return Ok(SnapshotResponse::new(vote)),
+                Response::NextPage(_) => {
+                    return Err(RPCError::Network(NetworkError::from_string("the member wants another page")));
+                }
+                _ => return Err(another_answer()),
+            }
+        }
+        Err(another_answer())
+    }
+}

@@ -1,0 +1,161 @@
+//! Batches in sequence: who sends a batch again gets the first answer, and nothing happens twice.
+//!
+//! The table is changed by the log alone, and is part of every snapshot; its limits decide what is applied, so all members have the
+//! same. An origin is named by its place in the log: one that was forgotten is never taken for a new one.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use filbert_store::CodecError;
+
+use crate::wire::{Reader, append_bytes};
+use crate::{OriginId, OriginRefusal};
+
+/// How much is kept for origins. The same on all members of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OriginLimits {
+    /// Origins known at once; the one unused for longest is forgotten. Default 1,024: members and their connections.
+    pub origins_max: usize,
+    /// Answers kept for each. Default 64: what a member has on its way.
+    pub answers_max: usize,
+    /// Bytes of answers kept for each, the latest aside. Default 256 KiB.
+    pub answer_bytes_max: usize,
+}
+
+impl Default for OriginLimits {
+    fn default() -> Self {
+        OriginLimits { origins_max: 1_024, answers_max: 64, answer_bytes_max: 256 * 1_024 }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Origin {
+    /// The number of the latest batch; they begin at 1.
+    last: u64,
+    /// Index of the entry that used it last.
+    used: u64,
+    answers: VecDeque<(u64, Bytes)>,
+    bytes: usize,
+}
+
+/// What becomes of a batch.
+pub(crate) enum Turn {
+    /// It is the next one: apply it.
+    Next,
+    /// It was applied, and this was answered.
+    Again(Bytes),
+    /// Leave it.
+    Refused(OriginRefusal),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Origins {
+    known: BTreeMap<OriginId, Origin>,
+}
+
+impl Origins {
+    pub(crate) fn open(&mut self, id: OriginId, index: u64, limits: &OriginLimits) {
+        while self.known.len() >= limits.origins_max.max(1) {
+            let oldest = self.known.iter().min_by_key(|(id, origin)| (origin.used, **id)).map(|(id, _)| *id);
+            let Some(oldest) = oldest else { break };
+            self.known.remove(&oldest);
+        }
+        self.known.insert(id, Origin { used: index, ..Origin::default() });
+    }
+
+    pub(crate) fn turn(&mut self, id: OriginId, sequence: u64, unanswered: u64, index: u64) -> Turn {
+        let Some(origin) = self.known.get_mut(&id) else {
+            return Turn::Refused(OriginRefusal::NotKnown { origin: id.0 });
+        };
+        origin.used = index;
+        while let Some((first, answer)) = origin.answers.front().filter(|(first, _)| *first < unanswered) {
+            debug_assert!(*first < unanswered);
+            origin.bytes -= answer.len();
+            origin.answers.pop_front();
+        }
+        if sequence > origin.last + 1 {
+            return Turn::Refused(OriginRefusal::Gap { found: sequence, expected: origin.last + 1 });
+        }
+        if sequence == origin.last + 1 {
+            return Turn::Next;
+        }
+        match origin.answers.iter().find(|(kept, _)| *kept == sequence) {
+            Some((_, answer)) => Turn::Again(answer.clone()),
+            None => Turn::Refused(OriginRefusal::Forgotten { sequence }),
+        }
+    }
+
+    /// Keeps the answer to the next batch of an origin.
+    pub(crate) fn answered(&mut self, id: OriginId, answer: Bytes, limits: &OriginLimits) {
+        let Some(origin) = self.known.get_mut(&id) else { return };
+        origin.last += 1;
+        origin.bytes += answer.len();
+        origin.answers.push_back((origin.last, answer));
+        while origin.answers.len() > 1
+            && (origin.answers.len() > limits.answers_max || origin.bytes > limits.answer_bytes_max)
+            && let Some((_, oldest)) = origin.answers.pop_front()
+        {
+            origin.bytes -= oldest.len();
+        }
+    }
+
+    /// Number of origins, 4; for each: id, latest, used, 8 each; number of answers, 4; for each: sequence, 8, and bytes.
+    pub(crate) fn append(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&(self.known.len() as u32).to_le_bytes());
+        for (id, origin) in &self.known {
+            [id.0, origin.last, origin.used].iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+            out.extend_from_slice(&(origin.answers.len() as u32).to_le_bytes());
+            for (sequence, answer) in &origin.answers {
+                out.extend_from_slice(&sequence.to_le_bytes());
+                append_bytes(out, answer);
+            }
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader) -> Result<Origins, CodecError> {
+        const WHAT: &str = "an origin";
+        let mut known = BTreeMap::new();
+        for _ in 0..reader.u32("the number of origins")? {
+            let id = OriginId(reader.u64(WHAT)?);
+            let mut origin = Origin { last: reader.u64(WHAT)?, used: reader.u64(WHAT)?, ..Origin::default() };
+            for _ in 0..reader.u32(WHAT)? {
+                let sequence = reader.u64(WHAT)?;
+                let answer = reader.bytes(WHAT)?;
+                origin.bytes += answer.len();
+                origin.answers.push_back((sequence, answer));
+            }
+            known.insert(id, origin);
+        }
+        Ok(Origins { known })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: OriginLimits = OriginLimits { origins_max: 2, answers_max: 2, answer_bytes_max: 100 };
+
+    #[test]
+    fn a_batch_is_applied_in_its_turn_and_answered_again_within_limits() {
+        let mut origins = Origins::default();
+        let id = OriginId(1);
+        assert!(matches!(origins.turn(id, 1, 1, 1), Turn::Refused(OriginRefusal::NotKnown { origin: 1 })));
+        origins.open(id, 1, &LIMITS);
+        assert!(matches!(origins.turn(id, 2, 1, 2), Turn::Refused(OriginRefusal::Gap { found: 2, expected: 1 })));
+        for sequence in 1..=3 {
+            assert!(matches!(origins.turn(id, sequence, 1, 3), Turn::Next));
+            origins.answered(id, Bytes::from(vec![sequence as u8]), &LIMITS);
+        }
+        assert!(matches!(origins.turn(id, 3, 1, 4), Turn::Again(answer) if answer[..] == [3]));
+        assert!(matches!(origins.turn(id, 1, 1, 4), Turn::Refused(OriginRefusal::Forgotten { sequence: 1 })));
+        let mut bytes = Vec::new();
+        origins.append(&mut bytes);
+        assert_eq!(Origins::read(&mut Reader::new(bytes.into())).unwrap(), origins);
+        // An answer that was had is not kept.
+        assert!(matches!(origins.turn(id, 2, 3, 5), Turn::Refused(OriginRefusal::Forgotten { sequence: 2 })));
+        origins.open(OriginId(8), 8, &LIMITS);
+        origins.open(OriginId(9), 9, &LIMITS);
+        assert!(matches!(origins.turn(id, 4, 4, 10), Turn::Refused(OriginRefusal::NotKnown { .. })));
+    }
+}

@@ -1,0 +1,50 @@
+//! All groups of a member, by number: where requests of other members arrive.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use openraft::AsyncRuntime;
+use parking_lot::RwLock;
+
+use crate::wire::Request;
+use crate::{Group, GroupId, MemberId, RequestError};
+
+/// The groups of a member.
+pub struct Replicas<R: AsyncRuntime> {
+    member: MemberId,
+    groups: RwLock<BTreeMap<GroupId, Group<R>>>,
+}
+
+impl<R: AsyncRuntime> Replicas<R> {
+    /// None yet.
+    #[must_use]
+    pub fn new(member: MemberId) -> Self {
+        Replicas { member, groups: RwLock::default() }
+    }
+
+    /// Adds a group that was started for this member.
+    pub fn add(&self, id: GroupId, group: Group<R>) {
+        self.groups.write().insert(id, group);
+    }
+
+    /// A group that this member has.
+    #[must_use]
+    pub fn group(&self, id: GroupId) -> Option<Group<R>> {
+        self.groups.read().get(&id).cloned()
+    }
+
+    /// Answers another member's request, as [`Transport::call`](crate::Transport::call) brought it.
+    ///
+    /// # Errors
+    /// The request cannot be read, is not for this member, or its group cannot answer.
+    pub async fn answer(&self, request: Bytes) -> Result<Bytes, RequestError> {
+        let (wanted, group, request) = Request::<R>::read(request)?;
+        if wanted != self.member {
+            return Err(RequestError::OtherMember { wanted, found: self.member });
+        }
+        let Some(found) = self.group(group) else {
+            return Err(RequestError::NoSuchGroup { member: self.member, group });
+        };
+        found.answer(request).await.map(|answer| answer.write())
+    }
+}

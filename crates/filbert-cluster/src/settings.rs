@@ -1,0 +1,78 @@
+//! What can be set of a group. The same on all of its members.
+
+use std::time::Duration;
+
+use crate::origins::OriginLimits;
+
+/// Settings of a group.
+#[derive(Clone, Debug)]
+pub struct GroupSettings {
+    /// Groups that the partitions are divided into. Default 24.
+    pub groups: u32,
+    /// Partitions of the cluster. Default 271, as Hazelcast's.
+    pub partitions: u32,
+    /// Between two heartbeats of a leader, in milliseconds. Default 100.
+    pub heartbeat_ms: u64,
+    /// A follower that has heard nothing for a random time between this and `lease_ms` wants to lead. Default 500.
+    pub election_ms_min: u64,
+    /// So long after it was heard of, no voter elects another leader, in milliseconds; and the greatest time before an election.
+    /// Reads are served for 80 % of it. Default 1,000: a failover takes less than two seconds.
+    pub lease_ms: u64,
+    /// After so long without an answer, a request counts as lost, in milliseconds. Default 300.
+    pub request_ms_max: u64,
+    /// Bytes of the log from which on it is purged. Default 16 MiB; at twice as many, submissions are refused.
+    pub log_bytes_max: usize,
+    /// Entries of the log from which on it is purged. Default 8,192.
+    pub log_entries_max: usize,
+    /// Bytes of one entry from which on nothing more is merged into it. Default 256 KiB.
+    pub entry_bytes_max: usize,
+    /// Entries of one leader on their way at once. Default 2: one travels while the next one is filled.
+    pub entries_on_way_max: usize,
+    /// Bytes of submissions that wait. Default 8 MiB.
+    pub waiting_bytes_max: usize,
+    /// Bytes of a page of a snapshot, and one record more at most. Default 256 KiB.
+    pub page_bytes: usize,
+    /// What is kept for origins.
+    pub origins: OriginLimits,
+}
+
+impl Default for GroupSettings {
+    fn default() -> Self {
+        GroupSettings {
+            groups: 24,
+            partitions: 271,
+            heartbeat_ms: 100,
+            election_ms_min: 500,
+            lease_ms: 1_000,
+            request_ms_max: 300,
+            log_bytes_max: 16 << 20,
+            log_entries_max: 8_192,
+            entry_bytes_max: 256 << 10,
+            entries_on_way_max: 2,
+            waiting_bytes_max: 8 << 20,
+            page_bytes: 256 << 10,
+            origins: OriginLimits::default(),
+        }
+    }
+}
+
+impl GroupSettings {
+    pub(crate) fn request_timeout(&self) -> Duration {
+        Duration::from_millis(self.request_ms_max)
+    }
+
+    pub(crate) fn consensus(&self) -> openraft::Config {
+        openraft::Config {
+            cluster_name: "filbert".to_owned(),
+            heartbeat_interval: self.heartbeat_ms,
+            election_timeout_min: self.election_ms_min,
+            election_timeout_max: self.lease_ms,
+            enable_pre_vote: Some(true),
+            // Purging is decided by bytes as well, see `upkeep.rs`.
+            snapshot_policy: openraft::SnapshotPolicy::Never,
+            max_in_snapshot_log_to_keep: u64::MAX / 2,
+            replication_lag_threshold: u64::MAX / 2,
+            ..openraft::Config::default()
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! An entry of the log: submissions of commands that one leader put together.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 1 | version: 1 |
+//! | 8 | the leader's time stamp, in milliseconds since the Unix epoch, signed |
+//! | .. | submissions, up to the end |
+//!
+//! A submission: 1 byte of kind (0 plain, 1 of an origin, 2 opens an origin); for kind 1 the origin, the sequence and the
+//! first sequence whose answer may be asked for again, 8 bytes each; then touches and commands, bytes, each as
+//! [`filbert_store::Encoder`] writes them (empty: none).
+
+use bytes::Bytes;
+use filbert_store::{CodecError, Millis};
+
+use super::{Reader, append_bytes};
+use crate::OriginId;
+
+/// Who sends a submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// No one who could ask again.
+    Plain,
+    /// An origin, with its number of the batch and the first batch whose answer it has not had.
+    Origin { origin: OriginId, sequence: u64, unanswered: u64 },
+    /// Wants to be an origin.
+    Open,
+}
+
+/// Commands that are applied together or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Submission {
+    pub(crate) source: Source,
+    pub(crate) touches: Bytes,
+    pub(crate) commands: Bytes,
+}
+
+pub(crate) fn write_batch(stamp: Millis, submissions: &[Submission]) -> Bytes {
+    let mut out = vec![1];
+    out.extend_from_slice(&stamp.0.to_le_bytes());
+    for submission in submissions {
+        match submission.source {
+            Source::Plain => out.push(0),
+            Source::Origin { origin, sequence, unanswered } => {
+                out.push(1);
+                [origin.0, sequence, unanswered].iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+            }
+            Source::Open => out.push(2),
+        }
+        append_bytes(&mut out, &submission.touches);
+        append_bytes(&mut out, &submission.commands);
+    }
+    out.into()
+}
+
+pub(crate) fn read_batch(bytes: Bytes) -> Result<(Millis, Vec<Submission>), CodecError> {
+    let mut reader = Reader::new(bytes);
+    reader.version("the version of a batch")?;
+    let stamp = Millis(reader.i64("the time stamp of a batch")?);
+    let mut submissions = Vec::new();
+    while !reader.is_at_end() {
+        let source = match reader.u8("the kind of a submission")? {
+            0 => Source::Plain,
+            1 => Source::Origin {
+                origin: OriginId(reader.u64("the origin of a submission")?),
+                sequence: reader.u64("the sequence of a submission")?,
+                unanswered: reader.u64("the first unanswered sequence")?,
+            },
+            2 => Source::Open,
+            found => return Err(reader.unexpected("the kind of a submission", u64::from(found), "0 to 2")),
+        };
+        let touches = reader.bytes("the touches of a submission")?;
+        let commands = reader.bytes("the commands of a submission")?;
+        submissions.push(Submission { source, touches, commands });
+    }
+    Ok((stamp, submissions))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_read_as_it_was_written_and_another_version_is_refused() {
+        let origin = Source::Origin { origin: OriginId(7), sequence: 8, unanswered: 5 };
+        let submissions: Vec<Submission> = [Source::Plain, origin, Source::Open]
+            .map(|source| Submission { source, touches: Bytes::from_static(b"t"), commands: Bytes::from_static(b"cc") })
+            .into();
+        let bytes = write_batch(Millis(-3), &submissions);
+        assert_eq!(read_batch(bytes.clone()).unwrap(), (Millis(-3), submissions));
+        for end in 0..bytes.len() {
+            // A prefix is an error, or a batch of fewer submissions.
+            if let Ok((_, fewer)) = read_batch(bytes.slice(..end)) {
+                assert!(fewer.len() < 3);
+            }
+        }
+        let mut other = bytes.to_vec();
+        other[0] = 2;
+        assert!(read_batch(other.into()).unwrap_err().to_string().contains("version"));
+    }
+}

@@ -1,0 +1,15 @@
+//! Written forms: what members send each other and what the log holds. Each begins with a version, and another version is
+//! refused. All numbers are little-endian; *bytes* are 4 bytes of length and as many bytes.
+//!
+//! Whatever the bytes are, reading them neither panics nor takes memory by what they claim.
+
+mod batch;
+mod messages;
+mod reader;
+mod replies;
+
+pub(crate) use batch::{Source, Submission, read_batch, write_batch};
+pub(crate) use messages::{Request, Response, append_log_id, append_membership, read_log_id, read_membership};
+pub(crate) use reader::{Reader, append_bytes};
+pub use replies::OwnedReply;
+pub(crate) use replies::{Answer, read_replies, write_replies};
