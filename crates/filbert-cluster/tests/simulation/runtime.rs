@@ -197,12 +197,11 @@ fn step(world: &Arc<World>) {
         return waker.wake();
     };
     state.queued.remove(&id);
-    let Some((node, task)) = state.tasks.get_mut(&id) else { return };
-    let node = *node;
+    let Some(node) = state.tasks.get(&id).map(|task| task.0) else { return };
     if state.nodes[node].paused {
         return state.nodes[node].held.push(id);
     }
-    let Some(mut task) = task.take() else { return };
+    let Some(mut task) = state.tasks.get_mut(&id).and_then(|task| task.1.take()) else { return };
     state.current = node;
     state.trace = mix(state.trace ^ mix(id) ^ state.now.rotate_left(17));
     drop(state);
@@ -390,4 +389,12 @@ impl AsyncRuntime for Sim {
         let _: &dyn Any = self;
         unreachable!("simulations run by `run`")
     }
+}
+
+/// Looks at something with a node's clock.
+pub fn on<T>(node: NodeId, look: impl FnOnce() -> T) -> T {
+    let before = with(|state| std::mem::replace(&mut state.current, node));
+    let seen = look();
+    with(|state| state.current = before);
+    seen
 }

@@ -1,0 +1,127 @@
+//! A network between members that delays, reorders, drops and repeats, and has cuts in one direction or both.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use filbert_cluster::{BoxFuture, Lane, MemberId, Replicas, Transport, TransportError};
+use openraft::AsyncRuntime;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::sync::oneshot;
+
+use crate::runtime::{NodeId, Sim, TEST, now_ns, spawn_on};
+
+pub struct State {
+    pub members: BTreeMap<MemberId, (NodeId, Arc<Replicas<Sim>>)>,
+    /// Directions in which nothing arrives.
+    pub cuts: BTreeSet<(MemberId, MemberId)>,
+    pub delay_us: (u64, u64),
+    /// In thousandths.
+    pub drops: u32,
+    pub repeats: u32,
+    pub reorders: bool,
+    last: BTreeMap<(MemberId, MemberId, Lane), u64>,
+    random: StdRng,
+}
+
+#[derive(Clone)]
+pub struct Network(pub Arc<Mutex<State>>);
+
+impl Network {
+    pub fn new(seed: u64) -> Self {
+        Network(Arc::new(Mutex::new(State {
+            members: BTreeMap::new(),
+            cuts: BTreeSet::new(),
+            delay_us: (100, 2_000),
+            drops: 0,
+            repeats: 0,
+            reorders: false,
+            last: BTreeMap::new(),
+            random: StdRng::seed_from_u64(seed),
+        })))
+    }
+
+    pub fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.0.lock().unwrap());
+    }
+
+    /// Cuts both directions between the two sides.
+    pub fn cut(&self, one: &[MemberId], other: &[MemberId]) {
+        self.set(|state| {
+            for a in one {
+                for b in other {
+                    state.cuts.extend([(*a, *b), (*b, *a)]);
+                }
+            }
+        });
+    }
+
+    /// No cuts and no faults any more.
+    pub fn heal(&self) {
+        self.set(|state| {
+            state.cuts.clear();
+            (state.drops, state.repeats, state.reorders, state.delay_us) = (0, 0, false, (100, 2_000));
+        });
+    }
+
+    /// How long a message is on its way; `None` if it is lost.
+    fn delay(&self, from: MemberId, to: MemberId, lane: Lane) -> Option<Duration> {
+        let mut state = self.0.lock().unwrap();
+        let (least, most) = state.delay_us;
+        let delay = state.random.random_range(least..=most) * 1_000;
+        let is_lost = state.random.random_range(0..1_000) < state.drops || state.cuts.contains(&(from, to));
+        let now = now_ns();
+        let mut at = now + delay;
+        if !state.reorders {
+            let last = state.last.entry((from, to, lane)).or_default();
+            at = at.max(*last);
+            *last = at;
+        }
+        (!is_lost).then(|| Duration::from_nanos(at - now))
+    }
+}
+
+/// A member's end of the network.
+pub struct End {
+    pub network: Network,
+    pub from: MemberId,
+}
+
+impl Transport for End {
+    fn call(&self, to: MemberId, lane: Lane, request: Bytes) -> BoxFuture<Result<Bytes, TransportError>> {
+        let (network, from) = (self.network.clone(), self.from);
+        let repeats = {
+            let mut state = network.0.lock().unwrap();
+            let often = state.repeats;
+            1 + u32::from(state.random.random_range(0..1_000) < often)
+        };
+        let (sender, receiver) = oneshot::channel();
+        let sender = Arc::new(Mutex::new(Some(sender)));
+        for _ in 0..repeats {
+            let Some(delay) = network.delay(from, to, lane) else { continue };
+            let (network, request, sender) = (network.clone(), request.clone(), Arc::clone(&sender));
+            drop(spawn_on(TEST, async move {
+                Sim::sleep(delay).await;
+                let member = network.0.lock().unwrap().members.get(&to).cloned();
+                let Some((node, replicas)) = member else { return };
+                let answer = spawn_on(node, async move { replicas.answer(request).await }).await;
+                let Some(back) = network.delay(to, from, lane) else { return };
+                Sim::sleep(back).await;
+                let Some(sender) = sender.lock().unwrap().take() else { return };
+                let _gone = match answer {
+                    Ok(Ok(answer)) => sender.send(Ok(answer)),
+                    Ok(Err(_)) => sender.send(Err(TransportError::Broken(to))),
+                    Err(_) => return,
+                };
+            }));
+        }
+        Box::pin(async move {
+            match receiver.await {
+                Ok(answer) => answer,
+                Err(_) => std::future::pending().await,
+            }
+        })
+    }
+}

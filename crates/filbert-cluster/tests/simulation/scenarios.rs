@@ -1,0 +1,1 @@
+//! Scenarios that found defects in other systems, one test each.
