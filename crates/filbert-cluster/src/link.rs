@@ -12,7 +12,7 @@ use openraft::base::{BoxFuture, BoxStream};
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Timeout, Unreachable};
 use openraft::network::{RPCOption, RPCTypes, RaftNetworkFactory};
 use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendResult, TransferLeaderError,
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError, StreamAppendResult, TransferLeaderError,
     TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use openraft::{AsyncRuntime, OptionalSend, RaftNetworkV2};
@@ -120,9 +120,9 @@ impl<R: AsyncRuntime> RaftNetworkV2<Types<R>> for Link {
         S: Stream<Item = AppendEntriesRequest<Types<R>>> + OptionalSend + Unpin + 'static,
     {
         let link = self.clone();
-        let state = Some((link, input.fuse(), FuturesOrdered::new()));
+        let state = Some((link, input.fuse(), FuturesOrdered::new(), None));
         let answers = stream::unfold(state, |state| async move {
-            let (link, mut input, mut calls) = state?;
+            let (link, mut input, mut calls, mut matched) = state?;
             let answered = loop {
                 if calls.is_empty() {
                     let request = input.next().await?;
@@ -138,8 +138,16 @@ impl<R: AsyncRuntime> RaftNetworkV2<Types<R>> for Link {
                     Select2::Second(answered) => break answered,
                 }
             };
-            let (result, goes_on) = answered?;
-            Some((result, goes_on.then_some((link, input, calls))))
+            let (mut result, goes_on) = answered?;
+            match &result {
+                Ok(Ok(upto)) => matched = matched.max(*upto),
+                // It overtook the append before it on the way. What a member has said to have, it has.
+                Ok(Err(StreamAppendError::Conflict(at))) if Some(*at) <= matched => {
+                    result = Err(RPCError::Network(NetworkError::from_string("an append overtook another one")));
+                }
+                _ => {}
+            }
+            Some((result, goes_on.then_some((link, input, calls, matched))))
         });
         Box::pin(async move { Ok(Box::pin(answers) as BoxStream<'s, _>) })
     }

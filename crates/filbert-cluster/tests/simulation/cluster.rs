@@ -120,6 +120,10 @@ impl Cluster {
         cluster
     }
 
+    pub fn network(&self) -> Network {
+        self.0.network.clone()
+    }
+
     pub fn saw(&self, what: &'static str) {
         *self.0.seen.lock().unwrap().entry(what).or_default() += 1;
     }
