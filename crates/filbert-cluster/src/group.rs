@@ -315,9 +315,7 @@ impl<R: AsyncRuntime> Group<R> {
             Request::PreVote(vote) => raft.pre_vote(vote).await.map(Response::Vote),
             Request::Transfer(transfer) => {
                 let handled = raft.handle_transfer_leader(transfer).await;
-                handled
-                    .map(|accepted| Response::Transfer { accepted: accepted.is_ok() })
-                    .map_err(|error| RaftError::Fatal(error))
+                handled.map(|accepted| Response::Transfer { accepted: accepted.is_ok() }).map_err(RaftError::Fatal)
             }
             Request::Page { vote, snapshot, number, page } => {
                 return self.take_page(vote, snapshot, number, page).await;

@@ -12,8 +12,8 @@ use openraft::base::{BoxFuture, BoxStream};
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Timeout, Unreachable};
 use openraft::network::{RPCOption, RPCTypes, RaftNetworkFactory};
 use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError, StreamAppendResult, TransferLeaderError,
-    TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError, StreamAppendResult,
+    TransferLeaderError, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use openraft::{AsyncRuntime, OptionalSend, RaftNetworkV2};
 
@@ -54,6 +54,7 @@ impl<R: AsyncRuntime> RaftNetworkFactory<Types<R>> for Links {
 }
 
 type Failed<R> = RPCError<Types<R>>;
+type Appended<R> = (Result<StreamAppendResult<Types<R>>, Failed<R>>, bool);
 
 impl Link {
     /// Brings a request over and its answer back, within the time limit.
@@ -207,10 +208,7 @@ impl<R: AsyncRuntime> RaftNetworkV2<Types<R>> for Link {
 }
 
 /// An append on its way: what is told of its answer, and whether the stream goes on after it.
-fn called<R: AsyncRuntime>(
-    link: &Link,
-    request: AppendEntriesRequest<Types<R>>,
-) -> BoxFuture<'static, (Result<StreamAppendResult<Types<R>>, Failed<R>>, bool)> {
+fn called<R: AsyncRuntime>(link: &Link, request: AppendEntriesRequest<Types<R>>) -> BoxFuture<'static, Appended<R>> {
     let (first, last) = ends(&request);
     let call = link.append(request);
     Box::pin(async move {

@@ -9,9 +9,7 @@ use filbert_cluster::{
     Group, GroupId, GroupSettings, MemberId, OriginId, OwnedReply, Replicas, SubmitError, Turn, WallClock,
 };
 use filbert_data::PartitionId;
-use filbert_store::{
-    Caller, Change, Command, Encoder, Expiry, LogCommand, MapId, MapSettings, Millis, PutMode,
-};
+use filbert_store::{Caller, Change, Command, Encoder, Expiry, LogCommand, MapId, MapSettings, Millis, PutMode};
 use openraft::AsyncRuntime;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -114,7 +112,7 @@ impl Cluster {
         drop(spawn_on(TEST, async move {
             loop {
                 watcher.check_invariants();
-                sleep_ms(7).await;
+                sleep_ms(23).await;
             }
         }));
         cluster
@@ -182,7 +180,7 @@ impl Cluster {
         let group = self.group(id, group)?;
         let node = self.0.members.lock().unwrap().get(&id)?.node;
         let asked = ask(group);
-        Sim::timeout(Duration::from_millis(1_500), spawn_on(node, asked)).await.ok()?.ok()
+        Sim::timeout(Duration::from_millis(900), spawn_on(node, asked)).await.ok()?.ok()
     }
 
     pub fn leader(&self, group: u32) -> Option<MemberId> {
@@ -341,16 +339,22 @@ impl Cluster {
         }
     }
 
-    fn someone(&self, random: &mut StdRng) -> MemberId {
+    /// Whom a client asks: who seems to lead, or anyone.
+    fn someone(&self, group: u32, random: &mut StdRng) -> MemberId {
         let ids = self.ids();
+        if random.random_range(0..3) > 0
+            && let Some(leader) = self.leader(group)
+        {
+            return leader;
+        }
         ids[random.random_range(0..ids.len())]
     }
 
     async fn get(&self, key: u32, random: &mut StdRng) -> Option<Outcome> {
         let partition = PartitionId(key % PARTITIONS);
         let number = partition.0 % self.0.settings.groups;
-        for _ in 0..40 {
-            let asked = self.someone(random);
+        for _ in 0..15 {
+            let asked = self.someone(number, random);
             let no_lease = self.0.faults.reads_without_lease;
             let read = self.at(asked, number, move |group| async move {
                 let value = |bytes: Option<&[u8]>| bytes.map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
@@ -386,13 +390,13 @@ impl Cluster {
         loop {
             tries += 1;
             let sent = tries;
-            if tries > 60 || self.0.stop.load(Ordering::SeqCst) && tries > 20 {
+            if tries > 25 || self.0.stop.load(Ordering::SeqCst) && tries > 12 {
                 origins.remove(&group);
                 return None;
             }
-            let asked = self.someone(random);
+            let asked = self.someone(group, random);
             if turn.is_none() && !self.0.faults.no_deduplication {
-                if !origins.contains_key(&group) {
+                if origins.get(&group).is_none() {
                     let opened = self.at(asked, group, |group| async move { group.open_origin().await });
                     match opened.await {
                         Some(Ok(origin)) => drop(origins.insert(group, (origin, 0))),

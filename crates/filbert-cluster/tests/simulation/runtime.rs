@@ -108,10 +108,7 @@ pub fn add_node(rate: u64) -> NodeId {
     })
 }
 
-pub fn spawn_on<T: Send + 'static>(
-    node: NodeId,
-    future: impl Future<Output = T> + Send + 'static,
-) -> JoinHandle<T> {
+pub fn spawn_on<T: Send + 'static>(node: NodeId, future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     let (sender, receiver) = oneshot::channel();
     let task = Box::pin(async move {
         let _gone = sender.send(future.await);

@@ -1,0 +1,143 @@
+//! What an entry costs: groups of three members in one process, without a network, submissions one by one and many at once.
+//!
+//! `cargo run --release -p filbert-cluster --example cost`
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a program for the command line"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use filbert_cluster::*;
+use filbert_data::PartitionId;
+use filbert_store::{Caller, Change, Command, Encoder, Expiry, LogCommand, MapId, MapSettings, Millis, PutMode};
+use openraft::TokioRuntime;
+
+type Members = Arc<OnceLock<BTreeMap<MemberId, Arc<Replicas<TokioRuntime>>>>>;
+
+struct Direct(Members);
+
+impl Transport for Direct {
+    fn call(&self, to: MemberId, _: Lane, request: Bytes) -> BoxFuture<Result<Bytes, TransportError>> {
+        let member = self.0.get().and_then(|members| members.get(&to)).cloned();
+        Box::pin(async move {
+            let member = member.ok_or(TransportError::Unreachable(to))?;
+            member.answer(request).await.map_err(|_| TransportError::Broken(to))
+        })
+    }
+}
+
+struct Wall;
+
+impl WallClock for Wall {
+    fn now(&self) -> Millis {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        Millis(since.as_millis() as i64)
+    }
+}
+
+fn cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn put(group: u32) -> Bytes {
+    let change = Change::Put { key: b"some-key-016", value: &[7; 112], expiry: Expiry::NEVER, mode: PutMode::Set };
+    let command = Command { map: MapId(1), now: Millis(0), caller: Caller::default(), change };
+    let mut commands = Encoder::default();
+    commands.push(PartitionId(group), &command.into()).unwrap();
+    commands.take().into()
+}
+
+async fn start(groups: u32) -> Vec<Group<TokioRuntime>> {
+    let members: Members = Arc::default();
+    let settings = GroupSettings { groups, partitions: groups, ..GroupSettings::default() };
+    let ids: BTreeSet<MemberId> = (1..=3).map(MemberId).collect();
+    let mut all = BTreeMap::new();
+    for id in &ids {
+        let replicas = Arc::new(Replicas::new(*id));
+        for group in (0..groups).map(GroupId) {
+            let transport = Arc::new(Direct(Arc::clone(&members)));
+            let started = Group::start(*id, group, settings.clone(), transport, Arc::new(Wall), 1).await.unwrap();
+            replicas.add(group, started);
+        }
+        all.insert(*id, replicas);
+    }
+    members.set(all).ok().unwrap();
+    let first = &members.get().unwrap()[&MemberId(1)];
+    for group in (0..groups).map(GroupId) {
+        first.group(group).unwrap().form(&ids).await.unwrap();
+    }
+    let mut leaders = Vec::new();
+    for group in 0..groups {
+        let leader = loop {
+            let all = members.get().unwrap().values();
+            let leads = all.filter_map(|member| member.group(GroupId(group))).find(|group| group.has_lease().is_some());
+            if let Some(leader) = leads {
+                break leader;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        let mut make = Encoder::default();
+        make.push(PartitionId(group), &LogCommand::CreateMap { map: MapId(1), settings: MapSettings::default() })
+            .unwrap();
+        leader.submit(None, make.take().into()).await.unwrap();
+        leaders.push(leader);
+    }
+    leaders
+}
+
+/// Submits to all groups with so many at once to each, and says what one costs.
+async fn measure(leaders: &[Group<TokioRuntime>], at_once: usize, rounds: usize) {
+    let (begin, cpu_before) = (Instant::now(), cpu());
+    let tasks: Vec<_> = (0..)
+        .zip(leaders)
+        .flat_map(|(number, leader)| std::iter::repeat_n((number, leader.clone()), at_once))
+        .map(|(number, leader)| {
+            tokio::spawn(async move {
+                for _ in 0..rounds {
+                    leader.submit(None, put(number)).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let count = (leaders.len() * at_once * rounds) as f64;
+    let (cpu_us, wall) = ((cpu() - cpu_before).as_secs_f64() * 1e6 / count, begin.elapsed());
+    let rate = count / wall.as_secs_f64();
+    println!(
+        "{:>3} groups, {at_once:>3} at once to each: {cpu_us:>7.1} us of CPU per submission, {rate:>8.0} per second",
+        leaders.len()
+    );
+}
+
+#[tokio::main]
+async fn main() {
+    for groups in [1, 24] {
+        let leaders = start(groups).await;
+        let before = cpu();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        println!("{groups:>3} groups, idle: {:.2} % of one CPU", (cpu() - before).as_secs_f64() * 50.0);
+        for (at_once, rounds) in [(1, 500), (4, 500), (16, 400), (64, 200)] {
+            measure(&leaders, at_once, rounds).await;
+        }
+        let begin = Instant::now();
+        for _ in 0..1_000_000 {
+            leaders[0]
+                .read(PartitionId(0), |partition, now| partition.get(MapId(1), b"some-key-016", now).is_some())
+                .unwrap();
+        }
+        println!("a read by lease: {:.0} ns", begin.elapsed().as_secs_f64() * 1e3);
+        for leader in leaders {
+            leader.stop().await;
+        }
+    }
+}
