@@ -81,7 +81,7 @@ async fn fault(cluster: &Cluster, random: &mut StdRng) {
 #[test]
 fn random_histories_are_linearizable() {
     let first = number("FILBERT_SIM_SEED");
-    let count = if first.is_some() { 1 } else { number("FILBERT_SIM_HISTORIES").unwrap_or(4) };
+    let count = if first.is_some() { 1 } else { number("FILBERT_SIM_HISTORIES").unwrap_or(100) };
     for seed in (first.unwrap_or(1)..).take(count as usize) {
         eprintln!("seed {seed}");
         let (_, operations, checked) = history(seed, Faults::default(), 4);
