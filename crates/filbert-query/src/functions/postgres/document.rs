@@ -77,6 +77,16 @@ impl Document {
         members.get(at).map(|(_, member)| member)
     }
 
+    /// Whether it is an object or an array without members or items.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Document::Object(members) => members.is_empty(),
+            Document::Array(items) => items.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Whether it is neither an object nor an array.
     pub(crate) fn is_scalar(&self) -> bool {
         !matches!(self, Document::Array(_) | Document::Object(_))
     }

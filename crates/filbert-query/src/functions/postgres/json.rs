@@ -54,7 +54,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
         if document.is_scalar() {
             return Err(refused("22023", "cannot delete path in scalar"));
         }
-        change(&mut document, &path, 0, &Change::Delete)?;
+        change_whole(&mut document, &path, &Change::Delete)?;
         Ok(told(&document))
     })
     .of_pg_type(jsonb),
@@ -371,8 +371,14 @@ fn put(call: &Call<'_>, what: &Change) -> Result<Value<'static>> {
     if document.is_scalar() {
         return Err(refused("22023", "cannot set path in scalar"));
     }
-    change(&mut document, &path, 0, what)?;
+    change_whole(&mut document, &path, what)?;
     Ok(told(&document))
+}
+
+/// Changes what a path leads to in a whole document. Nothing is taken out of an empty one, whatever the path names.
+fn change_whole(document: &mut Document, path: &[String], what: &Change) -> Result<()> {
+    let creates = !matches!(what, Change::Delete | Change::Set { creates: false, .. });
+    if document.is_empty() && !creates { Ok(()) } else { change(document, path, 0, what) }
 }
 
 /// Changes what a path leads to, from its name at a depth on.
