@@ -34,7 +34,7 @@ const LENGTH_KEY: &str = "filbert.length";
 /// The number of `varchar` in PostgreSQL.
 pub(crate) const VARCHAR: u32 = 1043;
 /// The number of `json` in PostgreSQL.
-const JSON: u32 = 114;
+pub(crate) const JSON: u32 = 114;
 /// The number of `uuid` in PostgreSQL.
 const UUID: u32 = 2950;
 /// The number of `jsonb` in PostgreSQL.

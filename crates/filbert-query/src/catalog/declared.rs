@@ -112,6 +112,15 @@ impl DeclaredType {
         }
     }
 
+    /// The name that PostgreSQL's errors give: without lengths.
+    pub(crate) fn bare_name(&self) -> String {
+        let name = self.postgres_name();
+        match (name.split_once('('), name.rsplit_once(')')) {
+            (Some((before, _)), Some((_, after))) => format!("{before}{after}"),
+            _ => name,
+        }
+    }
+
     /// The name that CrateDB's `information_schema` and `SHOW CREATE TABLE` give.
     pub(crate) fn crate_name(&self) -> String {
         match self {

@@ -99,7 +99,7 @@ impl RowValue {
 
     /// Whether the type of the values shows only in themselves.
     pub(crate) fn is_untyped(&self) -> bool {
-        matches!(self, RowValue::Computed(expression) if expression.untyped)
+        matches!(self, RowValue::Computed(expression) if expression.is_untyped())
     }
 
     /// Whether a whole number as a parameter counts as it would if it were written: parameters have the types of what they
@@ -121,11 +121,11 @@ pub(crate) struct RowExpression {
     /// What it reads.
     read: Vec<(Place, FieldType)>,
     schema: SchemaRef,
+    /// What its values are.
+    field: FieldRef,
     output: FieldType,
     /// Whether it depends on who asks, or on the time.
     depends: bool,
-    /// Whether the type of the values shows only in themselves.
-    untyped: bool,
 }
 
 /// What expressions may name.
@@ -182,6 +182,17 @@ impl RowScope {
             return self.place(column).map(RowValue::Taken);
         }
         self.physical(state, logical).map(RowValue::Computed)
+    }
+
+    /// What is known of a value beforehand; nothing of a constant and of a parameter.
+    pub(crate) fn field<'s>(&'s self, value: &'s RowValue) -> Option<&'s Field> {
+        let of_row = |index: usize| self.schema.fields().get(index).map(AsRef::as_ref);
+        match value {
+            RowValue::Constant(_) | RowValue::Taken(Place::Parameter(_)) => None,
+            RowValue::Taken(Place::Row(index)) => of_row(*index),
+            RowValue::Taken(Place::Excluded(index)) => of_row(self.width.saturating_add(*index)),
+            RowValue::Computed(expression) => Some(&expression.field),
+        }
     }
 
     /// Plans an expression, whatever it is.
@@ -316,8 +327,8 @@ impl RowScope {
         let physical = state.create_physical_expr(logical, &schema).map_err(failed)?;
         let arrow: SchemaRef = schema.inner().clone();
         let field = physical.return_field(&arrow).map_err(failed)?;
-        let (output, untyped) = (field_type_of(&field), is_untyped(&field));
-        Ok(RowExpression { physical, read, schema: arrow, output, depends, untyped })
+        let output = field_type_of(&field);
+        Ok(RowExpression { physical, read, schema: arrow, field, output, depends })
     }
 }
 
@@ -442,7 +453,7 @@ fn check_of_row(expr: &Logical) -> Result<(), SqlError> {
 impl RowExpression {
     /// Whether the type of the values shows only in themselves.
     pub(crate) fn is_untyped(&self) -> bool {
-        self.untyped
+        is_untyped(&self.field)
     }
 
     /// Its value for some inputs.

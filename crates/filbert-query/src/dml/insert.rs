@@ -9,6 +9,7 @@ use futures::StreamExt;
 
 use crate::dialect::Insert;
 use crate::dml::adding::Adding;
+use crate::dml::assignment::{self, Assigned};
 use crate::dml::inserter::Inserter;
 use crate::dml::returning::Returning;
 use crate::dml::targets::{fit_targets, target_columns};
@@ -42,7 +43,12 @@ impl Dml<'_> {
             quote_numbers(&mut query, &|place| Some(&mapping.columns.get(*targets.get(place)?)?.field_type));
             scope::resolve(self.tables, self.dialect, &mut query)?;
             name_columns(&mut query, &|name| self.tables.visible_columns(name));
-            let mut stream = self.stream(query, parameters).await?;
+            let open = assignment::of_any_type(&query, targets.len());
+            let typed: Vec<(usize, usize)> = std::iter::zip(targets.iter().copied(), 0..)
+                .filter(|(_, place)| open.get(*place).is_some_and(|is_open| !is_open))
+                .collect();
+            let assigned = Assigned { maker: inserter.maker(), typed: &typed };
+            let mut stream = self.stream(query, parameters, assigned).await?;
             let width = stream.schema().fields().len();
             fit_targets(&mapping, &insert.columns, &mut targets, width);
             if width != targets.len() {

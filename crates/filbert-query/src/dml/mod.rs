@@ -13,6 +13,7 @@
 
 pub(crate) mod adding;
 pub(crate) mod apply;
+mod assignment;
 pub(crate) mod expressions;
 mod insert;
 pub(crate) mod inserter;
@@ -41,6 +42,7 @@ use crate::catalog::Mapping;
 use crate::cursor::Limits;
 use crate::dialect::schema_of;
 use crate::dml::apply::Waiting;
+use crate::dml::assignment::Assigned;
 use crate::dml::pending::Pending;
 use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
@@ -83,9 +85,16 @@ impl<'e> Dml<'e> {
 }
 
 impl Dml<'_> {
-    async fn stream(&self, query: Query, parameters: &[Value<'_>]) -> Result<SendableRecordBatchStream, SqlError> {
+    /// The rows of a query, whose values are assigned to columns.
+    async fn stream(
+        &self,
+        query: Query,
+        parameters: &[Value<'_>],
+        assigned: Assigned<'_>,
+    ) -> Result<SendableRecordBatchStream, SqlError> {
         let state = self.sessions.begin_within(self.dialect, &self.occasion);
         let plan = plan_rewritten(&state, self.tables, self.asker, query).await?;
+        let plan = assigned.fit(plan)?;
         let plan = without_blanks(plan).map_err(|error| of_datafusion(&error))?;
         let types = crate::plan::planner::parameter_types(&plan)?;
         // A parameter may stand in a part that was optimized away or in an assignment alone: more values are no error here.

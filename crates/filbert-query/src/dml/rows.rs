@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use arrow_schema::Field;
 use chrono::Utc;
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArguments};
@@ -18,6 +19,7 @@ use uuid::Uuid;
 
 use crate::arrays;
 use crate::catalog::{DeclaredType, Mapping, ROW_ID, RowIds, Sequence};
+use crate::dml::assignment;
 use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::{constant, is_default};
 use crate::dml::writer::EntryWriter;
@@ -145,6 +147,16 @@ impl RowMaker {
         Ok(())
     }
 
+    /// Fails if values of a field cannot be those of a column: dialects other than PostgreSQL's convert what they can.
+    pub(crate) fn check_type(&self, column: usize, source: &Field) -> Result<(), SqlError> {
+        if self.rounds { assignment::check(&self.mapping, column, source) } else { Ok(()) }
+    }
+
+    /// Whether values of a field become texts of a column as PostgreSQL casts them.
+    pub(crate) fn becomes_text(&self, column: usize, source: &Field) -> bool {
+        self.rounds && assignment::becomes_text(&self.mapping, column, source)
+    }
+
     /// What a column is set to; `DEFAULT` where that can be told beforehand.
     pub(crate) fn assigned(
         &self,
@@ -157,7 +169,13 @@ impl RowMaker {
             return Ok(RowValue::Constant(self.default_value(column, None)?));
         }
         self.check_target(column)?;
-        scope.value(state, expr)
+        let value = scope.value(state, expr)?;
+        let Some(field) = scope.field(&value) else { return Ok(value) };
+        self.check_type(column, field)?;
+        if self.becomes_text(column, field) {
+            return scope.value(state, &assignment::as_text(expr));
+        }
+        Ok(value)
     }
 
     /// Takes a value as its column has it.

@@ -10,6 +10,7 @@ use futures::StreamExt;
 
 use crate::catalog::Mapping;
 use crate::dialect::{Delete, Update, schema_of};
+use crate::dml::assignment::{self, Assigned};
 use crate::dml::pending::{Pending, ROUNDS_MAX, changed_too_often};
 use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
@@ -23,6 +24,9 @@ use crate::tables::Mapped;
 
 /// Entries that are looked at again by their keys; if there are more, all are.
 const NARROWED_MAX: usize = 1_000;
+
+/// Columns of the query of entries before those that are asked for: the stored key and value.
+const STORED_COLUMNS: usize = 2;
 
 /// What is done with an entry that was found.
 enum Rewrite {
@@ -42,6 +46,8 @@ struct Found<'s> {
     query: Query,
     alias: &'s str,
     parameters: &'s [Value<'s>],
+    /// The columns that values of some type are assigned to, each with the place of its values in the query.
+    typed: Vec<(usize, usize)>,
 }
 
 impl Dml<'_> {
@@ -54,7 +60,7 @@ impl Dml<'_> {
         let assigned = assigned_columns(&mapping, &update.assignments, moves)?;
         let rows = self.rows(&mapping)?;
         let mut defaults = HashSet::new();
-        let (mut columns, mut items) = (Vec::new(), Vec::new());
+        let (mut columns, mut items, mut typed) = (Vec::new(), Vec::new(), Vec::new());
         let mut moves_keys = false;
         for (index, column) in mapping.columns.iter().enumerate() {
             let new = assigned.iter().find(|(target, _)| *target == index).map(|(_, expr)| *expr);
@@ -74,6 +80,9 @@ impl Dml<'_> {
                 }
                 Some(expr) => {
                     rows.check_target(index)?;
+                    if !assignment::is_of_any_type(expr) {
+                        typed.push((index, items.len() + STORED_COLUMNS));
+                    }
                     expr.clone()
                 }
                 None => Expr::CompoundIdentifier(vec![quoted(alias), quoted(&column.name)]),
@@ -86,9 +95,13 @@ impl Dml<'_> {
             for (item, &target) in columns.iter().enumerate() {
                 let value = match defaults.contains(&target) {
                     true => rows.default_value(target, Some(&self.occasion))?,
-                    false => {
-                        rows.convert_field(target, found.get(item + 2, at)?, found.is_untyped(item + 2))?.into_owned()
-                    }
+                    false => rows
+                        .convert_field(
+                            target,
+                            found.get(item + STORED_COLUMNS, at)?,
+                            found.is_untyped(item + STORED_COLUMNS),
+                        )?
+                        .into_owned(),
                 };
                 if let Some(place) = row.get_mut(target) {
                     *place = value;
@@ -101,7 +114,7 @@ impl Dml<'_> {
             Ok((rewrite, row))
         };
         let returning = self.returning(&mapping, Some(alias), &update.table, update.returning.as_deref())?;
-        let found = Found { query, alias, parameters };
+        let found = Found { query, alias, parameters, typed };
         self.change(found, &update.from, &table, returning.as_ref(), &rows, &mut rewrite).await
     }
 
@@ -122,13 +135,13 @@ impl Dml<'_> {
             let mut row = vec![Value::Null; mapping.columns.len()];
             for (item, &target) in told.iter().enumerate() {
                 if let Some(place) = row.get_mut(target) {
-                    *place = found.get(item + 2, at)?.into_owned();
+                    *place = found.get(item + STORED_COLUMNS, at)?.into_owned();
                 }
             }
             Ok((Rewrite::Remove, row))
         };
         let returning = self.returning(&mapping, Some(alias), &delete.table, delete.returning.as_deref())?;
-        let found = Found { query, alias, parameters };
+        let found = Found { query, alias, parameters, typed: Vec::new() };
         self.change(found, &delete.using, &table, returning.as_ref(), &rows, &mut rewrite).await
     }
 
@@ -142,7 +155,7 @@ impl Dml<'_> {
         rows: &RowMaker,
         rewrite: &mut Rewriter<'_>,
     ) -> Result<Changed, SqlError> {
-        let Found { mut query, alias, parameters } = found;
+        let Found { mut query, alias, parameters, typed } = found;
         scope::resolve(self.tables, self.dialect, &mut query)?;
         name_columns(&mut query, &|name| self.tables.visible_columns(name));
         let map = table.map();
@@ -156,7 +169,8 @@ impl Dml<'_> {
         let mut claims = map.claims();
         let mut narrowed = query.clone();
         for _ in 0..ROUNDS_MAX {
-            let mut stream = self.stream(narrowed, parameters).await?;
+            let assigned = Assigned { maker: rows, typed: &typed };
+            let mut stream = self.stream(narrowed, parameters, assigned).await?;
             while let Some(batch) = stream.next().await {
                 let batch = batch.map_err(|error| of_datafusion(&error))?;
                 changing.take(&Rows::of(&batch), rows, rewrite)?;

@@ -1,11 +1,11 @@
 //! Values that are written to columns: texts as PostgreSQL reads them, and timestamps in the session's time zone.
 
-use chrono::DateTime;
+use chrono::{DateTime, Timelike};
 use datafusion::common::config::ConfigOptions;
 use filbert_data::dates::{
     DAY_US, DateError, Zone, check_micros, read_date, read_interval, read_time, read_timestamp, read_timestamptz,
 };
-use filbert_data::{FieldType, Value};
+use filbert_data::{FieldType, Interval, Value};
 use filbert_grid::query::{Dialect, SqlError};
 
 use crate::error::data_error;
@@ -18,10 +18,11 @@ pub(crate) fn zone_of_changes(options: &ConfigOptions) -> Option<Zone> {
     (surroundings.dialect() == Some(Dialect::Postgres)).then(|| surroundings.zone())
 }
 
-/// Whether a value may mean something else in another time zone, or as a text.
+/// Whether a value may be that of a date, a time or an interval.
 #[inline]
 pub(crate) fn takes_zone(value: &Value<'_>) -> bool {
-    matches!(value, Value::Text(_) | Value::Date(_) | Value::Timestamp(_) | Value::TimestampTz(_))
+    use Value::{Date, Interval, Text, Time, Timestamp, TimestampTz};
+    matches!(value, Text(_) | Date(_) | Time(_) | Timestamp(_) | TimestampTz(_) | Interval(_))
 }
 
 /// A value as one of a column's type, if that is a date, a time or an interval.
@@ -41,17 +42,28 @@ pub(crate) fn moment_of_column<'v>(
         Value::Date(date) if *field_type == FieldType::TimestampTz => {
             check_micros(zone.to_utc(i64::from(days_of(*date)) * DAY_US)).map(moment)
         }
-        Value::TimestampTz(utc) if matches!(field_type, FieldType::Timestamp | FieldType::Date) => {
+        Value::TimestampTz(utc) if matches!(field_type, FieldType::Timestamp | FieldType::Date | FieldType::Time) => {
             let local = check_micros(zone.to_local(utc.timestamp_micros()));
             local.map(|local| {
                 let local = DateTime::from_timestamp_micros(local).map(|local| local.naive_utc());
                 match field_type {
                     FieldType::Date => local.map(|local| Value::Date(local.date())),
+                    FieldType::Time => local.map(|local| Value::Time(local.time())),
                     _ => local.map(Value::Timestamp),
                 }
             })
         }
         Value::Timestamp(local) if *field_type == FieldType::Date => Ok(Some(Value::Date(local.date()))),
+        Value::Timestamp(local) if *field_type == FieldType::Time => Ok(Some(Value::Time(local.time()))),
+        Value::Time(time) if *field_type == FieldType::Interval => {
+            let seconds = i64::from(time.num_seconds_from_midnight());
+            let nanoseconds = seconds * 1_000_000_000 + i64::from(time.nanosecond());
+            Ok(Some(Value::Interval(Interval { months: 0, days: 0, nanoseconds })))
+        }
+        Value::Interval(span) if *field_type == FieldType::Time => {
+            let micros = (span.nanoseconds / 1_000).rem_euclid(DAY_US);
+            Ok(DateTime::from_timestamp_micros(micros).map(|moment| Value::Time(moment.time())))
+        }
         _ => Ok(None),
     };
     match converted {

@@ -1,0 +1,208 @@
+//! Which types of values a column takes in PostgreSQL's dialect. It is told by types before a row is read, so that a statement is refused
+//! whether it has rows or not, and whatever they hold.
+//!
+//! A text in quotes, NULL and a parameter are of any type: what the column makes of them is told by their values.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field};
+use datafusion::logical_expr::logical_plan::Projection;
+use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan, cast};
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType as SqlType, Expr, Query, Select, SelectItem, SetExpr, UnaryOperator, Value as SqlValue, Values,
+};
+use filbert_data::FieldType;
+use filbert_grid::query::SqlError;
+
+use crate::catalog::Mapping;
+use crate::catalogs::types;
+use crate::dml::rows::RowMaker;
+use crate::error::{data_error, of_datafusion};
+use crate::types::{BPCHAR, JSON, JSONB, VARCHAR, field_type_of, is_untyped, pg_type_of};
+
+/// The number of PostgreSQL's type of names.
+const NAME: u32 = 19;
+
+/// What tells which values become which.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Boolean,
+    Number,
+    Text,
+    Date,
+    /// A timestamp with a zone or without one.
+    Timestamp,
+    Time,
+    Interval,
+    Uuid,
+    Json,
+    Bytes,
+    Array(Box<Kind>),
+    /// Any other: its values tell.
+    Other,
+}
+
+impl Kind {
+    fn of(field_type: &FieldType, pg_type: Option<u32>) -> Kind {
+        match (field_type, pg_type) {
+            (FieldType::Json, _) => Kind::Json,
+            (FieldType::Array(item), _) => Kind::Array(Box::new(Kind::of(item, None))),
+            (FieldType::Varchar | FieldType::Char, None | Some(VARCHAR | BPCHAR | NAME)) => Kind::Text,
+            (FieldType::Varchar, Some(JSON | JSONB)) => Kind::Json,
+            (_, Some(_)) => Kind::Other,
+            (FieldType::Boolean, None) => Kind::Boolean,
+            (FieldType::Date, None) => Kind::Date,
+            (FieldType::Timestamp | FieldType::TimestampTz, None) => Kind::Timestamp,
+            (FieldType::Time, None) => Kind::Time,
+            (FieldType::Interval, None) => Kind::Interval,
+            (FieldType::Uuid, None) => Kind::Uuid,
+            (FieldType::Binary, None) => Kind::Bytes,
+            (FieldType::Object, None) => Kind::Other,
+            (FieldType::TinyInt | FieldType::SmallInt | FieldType::Integer | FieldType::BigInt, None)
+            | (FieldType::Real | FieldType::Double | FieldType::Decimal(_), None) => Kind::Number,
+        }
+    }
+
+    /// Whether values of another kind may be assigned, by PostgreSQL's `pg_cast`.
+    fn takes(&self, other: &Kind) -> bool {
+        match (self, other) {
+            (Kind::Other, _) | (_, Kind::Other) | (Kind::Text, _) => true,
+            (Kind::Date, Kind::Timestamp) | (Kind::Timestamp, Kind::Date) => true,
+            (Kind::Time, Kind::Timestamp | Kind::Interval) | (Kind::Interval, Kind::Time) => true,
+            (Kind::Array(own), Kind::Array(of)) => own.takes(of),
+            (own, other) => own == other,
+        }
+    }
+}
+
+/// The columns of a query whose values are assigned to columns of a table.
+#[derive(Clone, Copy)]
+pub(super) struct Assigned<'a> {
+    pub(super) maker: &'a RowMaker,
+    /// The columns of the table that get values of some type, each with the place of these in the query.
+    pub(super) typed: &'a [(usize, usize)],
+}
+
+impl Assigned<'_> {
+    /// The plan of the query with values as the columns have them, where PostgreSQL's texts of values are other than those that values
+    /// are converted to.
+    ///
+    /// # Errors
+    /// A column does not take values of their type.
+    pub(super) fn fit(self, plan: LogicalPlan) -> Result<LogicalPlan, SqlError> {
+        let mut texts = Vec::new();
+        for &(target, place) in self.typed {
+            let Some(field) = plan.schema().fields().get(place) else { continue };
+            self.maker.check_type(target, field)?;
+            if self.maker.becomes_text(target, field) {
+                texts.push(place);
+            }
+        }
+        if texts.is_empty() {
+            return Ok(plan);
+        }
+        let items = plan.schema().columns().into_iter().enumerate().map(|(place, column)| {
+            let (relation, name) = (column.relation.clone(), column.name.clone());
+            match texts.contains(&place) {
+                true => cast(PlannedExpr::Column(column), DataType::Utf8View).alias_qualified(relation, name),
+                false => PlannedExpr::Column(column),
+            }
+        });
+        let items = items.collect();
+        let projection = Projection::try_new(items, Arc::new(plan)).map_err(|error| of_datafusion(&error))?;
+        Ok(LogicalPlan::Projection(projection))
+    }
+}
+
+/// Whether values of a field are of another type than the texts that a column of a table has.
+pub(super) fn becomes_text(mapping: &Mapping, target: usize, source: &Field) -> bool {
+    let column = mapping.columns.get(target).filter(|_| mapping.table.is_some());
+    column.is_some_and(|column| Kind::of(&column.field_type, None) == Kind::Text)
+        && !is_untyped(source)
+        && !is_null(source)
+        && !source.data_type().is_string()
+}
+
+/// An expression as the text that PostgreSQL casts it to.
+pub(super) fn as_text(expr: &Expr) -> Expr {
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(Expr::Nested(Box::new(expr.clone()))),
+        data_type: SqlType::Text,
+        array: false,
+        format: None,
+    }
+}
+
+/// Fails if values of a field cannot be those of a table's column.
+pub(super) fn check(mapping: &Mapping, target: usize, source: &Field) -> Result<(), SqlError> {
+    if mapping.table.is_none() || is_untyped(source) || is_null(source) {
+        return Ok(());
+    }
+    let Some(column) = mapping.columns.get(target) else { return Ok(()) };
+    let (found, told) = (field_type_of(source), pg_type_of(source));
+    if Kind::of(&column.field_type, None).takes(&Kind::of(&found, told)) {
+        return Ok(());
+    }
+    let wanted = mapping.table.as_ref().and_then(|table| table.columns.get(target));
+    let wanted = wanted.map_or_else(String::new, |facts| facts.declared.bare_name());
+    let found = types::format(told.map_or_else(|| types::of_field_type(&found).0, i64::from), None);
+    let text = format!("column {:?} is of type {wanted} but expression is of type {found}", column.name);
+    Err(data_error(text).with_sqlstate("42804"))
+}
+
+/// Whether a field has no type, or is an array of items without one.
+fn is_null(field: &Field) -> bool {
+    match field.data_type() {
+        DataType::List(item) => is_null(item),
+        found => found.is_null(),
+    }
+}
+
+/// Which of so many columns of a query have values of any type.
+pub(super) fn of_any_type(query: &Query, width: usize) -> Vec<bool> {
+    match query.body.as_ref() {
+        SetExpr::Select(select) => of_select(select, width),
+        SetExpr::Query(query) => of_any_type(query, width),
+        SetExpr::Values(values) => of_values(values, width),
+        _ => vec![false; width],
+    }
+}
+
+fn of_select(select: &Select, width: usize) -> Vec<bool> {
+    let is_open = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => is_of_any_type(expr),
+        _ => false,
+    };
+    let items = &select.projection;
+    let is_plain = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+    let mut open = vec![false; width];
+    // Columns of a `*` stand between those that are before and behind it.
+    for (place, item) in open.iter_mut().zip(items.iter().take_while(|item| is_plain(item))) {
+        *place = is_open(item);
+    }
+    for (place, item) in open.iter_mut().rev().zip(items.iter().rev().take_while(|item| is_plain(item))) {
+        *place |= is_open(item);
+    }
+    open
+}
+
+fn of_values(values: &Values, width: usize) -> Vec<bool> {
+    let mut open = vec![false; width];
+    for row in &values.rows {
+        for (place, item) in open.iter_mut().zip(&row.content) {
+            *place |= is_of_any_type(item);
+        }
+    }
+    open
+}
+
+/// Whether an expression is of any type.
+pub(super) fn is_of_any_type(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_of_any_type(inner),
+        Expr::UnaryOp { op: UnaryOperator::Plus | UnaryOperator::Minus, expr } => is_of_any_type(expr),
+        Expr::Value(value) => !matches!(value.value, SqlValue::Number(..) | SqlValue::Boolean(_)),
+        _ => false,
+    }
+}
