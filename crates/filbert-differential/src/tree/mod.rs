@@ -305,13 +305,14 @@ impl Statement {
     /// Whether floats of its result are compared with a tolerance.
     pub(crate) fn is_inexact(&self) -> bool {
         let set = |set: &[(String, Expr)]| set.iter().any(|(_, expr)| expr.is_inexact());
+        let told = |items: &[Item]| items.iter().any(|item| item.expr.is_inexact());
         match self {
             Statement::Query(query) => query.is_inexact(),
-            Statement::Insert { rows, conflict, .. } => {
-                rows.is_inexact() || conflict.as_ref().is_some_and(|conflict| set(&conflict.set))
+            Statement::Insert { rows, conflict, returning, .. } => {
+                rows.is_inexact() || conflict.as_ref().is_some_and(|conflict| set(&conflict.set)) || told(returning)
             }
-            Statement::Update { set: assigned, .. } => set(assigned),
-            Statement::Delete { .. } => false,
+            Statement::Update { set: assigned, returning, .. } => set(assigned) || told(returning),
+            Statement::Delete { returning, .. } => told(returning),
         }
     }
 
