@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DFSchemaRef, FunctionalDependencies, Result};
 use datafusion::logical_expr::logical_plan::Aggregate;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};
@@ -23,17 +23,25 @@ pub(super) fn distinct_rows() -> Arc<dyn OptimizerRule + Send + Sync> {
     Arc::new(DistinctRows)
 }
 
-/// The plan with schemas that know of no dependencies.
+/// The plan with schemas that know of no dependencies. A plan without any stays as it is.
 pub(super) fn without(plan: LogicalPlan) -> Result<LogicalPlan> {
-    Ok(plan.transform_up_with_subqueries(independent)?.data)
+    let mut any = false;
+    plan.apply_with_subqueries(|node| {
+        any = dependent_schema(node).is_some();
+        Ok(if any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if any { Ok(plan.transform_up_with_subqueries(independent)?.data) } else { Ok(plan) }
 }
 
 fn independent(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let Some(schema) = own_schema(&plan).filter(|schema| !schema.functional_dependencies().is_empty()) else {
-        return Ok(Transformed::no(plan));
-    };
+    let Some(schema) = dependent_schema(&plan) else { return Ok(Transformed::no(plan)) };
     let schema = DFSchema::clone(schema).with_functional_dependencies(FunctionalDependencies::empty())?;
     Ok(Transformed::yes(with_schema(plan, Arc::new(schema))))
+}
+
+/// The schema of a node, if the node keeps one of its own that knows of dependencies.
+fn dependent_schema(plan: &LogicalPlan) -> Option<&DFSchemaRef> {
+    own_schema(plan).filter(|schema| !schema.functional_dependencies().is_empty())
 }
 
 /// The schema that a node keeps; `None` for a node that has its input's, or that has no dependencies.

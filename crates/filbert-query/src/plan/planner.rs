@@ -20,7 +20,7 @@ use crate::error::{data_error, of_datafusion, parsing_error};
 use crate::functions::array_parameters;
 use crate::plan::columns::{name_columns, result_name};
 use crate::plan::context::plan_statement;
-use crate::plan::{groups, having, listed, order, scope, values, windows};
+use crate::plan::{groups, listed, order, scope, values, windows};
 use crate::subqueries;
 use crate::tables::Tables;
 use crate::types::{
@@ -112,7 +112,7 @@ pub(crate) async fn plan_rewritten(
     };
     let plan = plan.map_err(|error| of_datafusion(&error))?;
     windows::check(&plan)?;
-    let plan = order::keep(plan).and_then(subqueries::unnest).and_then(having::keep_above);
+    let plan = order::keep(plan).and_then(subqueries::unnest);
     plan.map_err(|error| of_datafusion(&error))
 }
 
@@ -138,6 +138,10 @@ pub(crate) fn columns_after(plan: &LogicalPlan, before: &[ColumnMeta]) -> Arc<[C
     for (column, (field, before)) in Arc::make_mut(&mut columns).iter_mut().zip(fields) {
         column.pg_type = before.pg_type;
         if field.data_type().is_null() {
+            column.field_type = before.field_type.clone();
+        }
+        // A subquery that has no row is a null without the mark.
+        if column.field_type == FieldType::Varchar && matches!(before.field_type, FieldType::Uuid | FieldType::Json) {
             column.field_type = before.field_type.clone();
         }
         // A cast to a text keeps the mark of what was cast.

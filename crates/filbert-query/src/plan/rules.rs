@@ -3,31 +3,38 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::common::{NullEquality, Result};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::common::{JoinType, NullEquality, Result};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
-use super::dependencies;
+use super::{dependencies, marks};
 
 type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 
 /// Rules that believe functional dependencies.
-const BELIEVERS: [&str; 4] =
-    ["replace_distinct_aggregate", "eliminate_join", "eliminate_duplicated_expr", "optimize_projections"];
+const BELIEVERS: [&str; 4] = ["replace_distinct_aggregate", "eliminate_join", "eliminate_duplicated_expr", COLUMNS];
+/// Leaves out columns that nobody reads.
+const COLUMNS: &str = "optimize_projections";
 /// Puts the joins of a FROM clause in another order, and gives all of them the null equality of one.
 const ORDER_OF_JOINS: &str = "eliminate_cross_join";
 /// Makes keys of the conditions of a join, whose null equality may be that of other keys.
 const KEYS_OF_JOINS: &str = "extract_equijoin_predicate";
+
+/// Moves a condition that names no column below an aggregate, as one about its keys. There it takes the rows from the aggregate, but not
+/// the row that an aggregate has without any input: `HAVING (SELECT false)`, `SELECT .. FROM (SELECT count(*) ..) WHERE random() < 0.5`.
+const CONDITIONS_DOWN: &str = "push_down_filter";
 
 /// The rules for logical plans.
 pub(super) fn logical() -> Vec<LogicalRule> {
     let mut rules = vec![dependencies::distinct_rows()];
     for rule in Optimizer::new().rules {
         match rule.name() {
+            COLUMNS => rules.extend([dependencies::independence(), marks::columns(), rule]),
             name if BELIEVERS.contains(&name) => rules.extend([dependencies::independence(), rule]),
             ORDER_OF_JOINS => rules.push(Arc::new(Unless { applies: joins_equal_nulls, rule })),
+            CONDITIONS_DOWN => rules.push(Arc::new(Unless { applies: is_about_an_own_row, rule })),
             KEYS_OF_JOINS => rules.push(Arc::new(Unless { applies: equals_nulls, rule })),
             _ => rules.push(rule),
         }
@@ -48,14 +55,28 @@ fn equals_nulls(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Join(join) if join.null_equality == NullEquality::NullEqualsNull)
 }
 
-/// Whether there is such a join in a plan.
+/// Whether there is such a join in a plan among those that the rule puts in order. `INTERSECT` and `EXCEPT`, which are joins that are
+/// not inner, stay where they are.
 fn joins_equal_nulls(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let visited = plan.apply_with_subqueries(|node| {
-        found |= equals_nulls(node);
+        found |= equals_nulls(node) && matches!(node, LogicalPlan::Join(join) if join.join_type == JoinType::Inner);
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     found || visited.is_err()
+}
+
+/// Whether a node is a condition about an aggregate that has a row without any input.
+fn is_about_an_own_row(plan: &LogicalPlan) -> bool {
+    let LogicalPlan::Filter(filter) = plan else { return false };
+    match filter.input.as_ref() {
+        LogicalPlan::Aggregate(aggregate) => {
+            let keys = &aggregate.group_expr;
+            keys.is_empty() || keys.iter().any(|key| matches!(key, Expr::GroupingSet(_)))
+        }
+        // Conditions above each other are moved together.
+        inner => is_about_an_own_row(inner),
+    }
 }
 
 /// A rule that leaves the plans alone to which something applies.
@@ -91,7 +112,7 @@ mod tests {
     #[test]
     fn the_rules_that_are_guarded_are_there() {
         let names: Vec<String> = Optimizer::new().rules.iter().map(|rule| rule.name().to_owned()).collect();
-        for guarded in BELIEVERS.iter().chain([&ORDER_OF_JOINS, &KEYS_OF_JOINS]) {
+        for guarded in BELIEVERS.iter().chain([&ORDER_OF_JOINS, &KEYS_OF_JOINS, &CONDITIONS_DOWN]) {
             assert_eq!(names.iter().filter(|name| name == guarded).count(), 1, "{guarded}");
         }
     }

@@ -1,0 +1,53 @@
+//! Joins that mark the rows for which a subquery has one, where nothing is read of the subquery's rows.
+//!
+//! A subquery about the outer row alone comes to have no columns: `x >= ALL (SELECT NOT EXISTS (..))`. DataFusion's rule for columns takes
+//! for granted that there is one, by which the mark is named.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
+use datafusion::logical_expr::logical_plan::{Join, JoinType, Projection};
+use datafusion::logical_expr::{LogicalPlan, lit};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+/// The rule that gives such subqueries a column.
+pub(super) fn columns() -> Arc<dyn OptimizerRule + Send + Sync> {
+    Arc::new(Columns)
+}
+
+#[derive(Debug)]
+struct Columns;
+
+impl OptimizerRule for Columns {
+    fn name(&self) -> &str {
+        "columns_of_marked_rows"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        match plan {
+            LogicalPlan::Join(join) if join.join_type == JoinType::LeftMark && is_without_columns(&join.right) => {
+                let relation = join.schema.iter().last().and_then(|(relation, _)| relation.cloned());
+                let column = lit(true).alias_qualified(relation, "any_row");
+                let right = Projection::try_new(vec![column], join.right)?;
+                Ok(Transformed::yes(LogicalPlan::Join(Join {
+                    right: Arc::new(LogicalPlan::Projection(right)),
+                    ..join
+                })))
+            }
+            other => Ok(Transformed::no(other)),
+        }
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+}
+
+fn is_without_columns(plan: &LogicalPlan) -> bool {
+    plan.schema().fields().is_empty()
+}
