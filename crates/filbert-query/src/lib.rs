@@ -43,6 +43,7 @@ mod error;
 mod explain;
 mod functions;
 mod jobs;
+mod named;
 mod paths;
 mod plan;
 mod plan_cache;

@@ -84,6 +84,9 @@ impl VisitorMut for Rewriter {
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        if let TableFactor::Derived { lateral: true, subquery, .. } = factor {
+            alias_columns(&mut subquery.body);
+        }
         let (name, args, alias) = match factor {
             TableFactor::TableFunction { expr: Expr::Function(function), alias } => {
                 let FunctionArguments::List(list) = &mut function.args else {
@@ -280,10 +283,37 @@ fn exact_number(digits: &str) -> Option<Expr> {
     Some(call("to_numeric", vec![plain, count(precision), count(scale)], Vec::new(), None))
 }
 
+/// Gives columns in a query their names as aliases: of a column of another relation beside a `LATERAL` query the planner makes up one.
+fn alias_columns(query: &mut SetExpr) {
+    match query {
+        SetExpr::Select(select) => {
+            for item in &mut select.projection {
+                let SelectItem::UnnamedExpr(expr) = item else { continue };
+                let alias = match &*expr {
+                    Expr::Identifier(name) => Some(name.clone()),
+                    Expr::CompoundIdentifier(names) => names.last().cloned(),
+                    _ => None,
+                };
+                if let Some(alias) = alias {
+                    *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+                }
+            }
+        }
+        SetExpr::Query(query) => alias_columns(&mut query.body),
+        SetExpr::SetOperation { left, .. } => alias_columns(left),
+        _ => {}
+    }
+}
+
+/// The function that takes its first argument as `=` would beside the second one.
+const OPERAND_OF_EQUALITY: &str = "operand_of_equality";
 /// Functions whose results are of their arguments' types.
-const OF_ARGUMENTS: [&str; 14] = [
+const OF_ARGUMENTS: [&str; 17] = [
     "abs",
     "array_agg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
     "coalesce",
     "gcd",
     "generate_series",
@@ -324,7 +354,8 @@ fn narrow_arguments(function: &mut Function) {
     }
 }
 
-/// `nullif(a, b)` as `CASE WHEN a = b THEN NULL ELSE a END`, whose result is of the first argument's type.
+/// `nullif(a, b)` as `CASE WHEN a = b THEN NULL ELSE a END`, whose result is of the type that the operator takes the first argument as:
+/// a text in quotes, or NULL, is of the other argument's type.
 fn nullif(function: &Function) -> Option<Expr> {
     if !function.name.to_string().eq_ignore_ascii_case("nullif") {
         return None;
@@ -335,14 +366,26 @@ fn nullif(function: &Function) -> Option<Expr> {
     else {
         return None;
     };
+    let operand =
+        |of: &Expr, beside: &Expr| call(OPERAND_OF_EQUALITY, vec![of.clone(), beside.clone()], Vec::new(), None);
     let nested = |expression: &Expr| Box::new(Expr::Nested(Box::new(expression.clone())));
     let condition = Expr::BinaryOp { left: nested(first), op: BinaryOperator::Eq, right: nested(second) };
+    let mut conditions = vec![CaseWhen { condition, result: Expr::value(Value::Null) }];
+    let of_any_type = |value: &Value| matches!(value, Value::SingleQuotedString(_) | Value::Null);
+    let is_of_any_type = |expression: &Expr| matches!(expression, Expr::Value(given) if of_any_type(&given.value));
+    let result = match is_of_any_type(first) && !is_of_any_type(second) {
+        true => {
+            conditions.push(CaseWhen { condition: Expr::value(Value::Boolean(true)), result: first.clone() });
+            operand(second, first)
+        }
+        false => operand(first, second),
+    };
     Some(Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),
         operand: None,
-        conditions: vec![CaseWhen { condition, result: Expr::value(Value::Null) }],
-        else_result: Some(Box::new(first.clone())),
+        conditions,
+        else_result: Some(Box::new(result)),
     })
 }
 

@@ -16,7 +16,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -33,6 +32,7 @@ use super::numbers;
 use super::row::{Function, failed, is_integer, is_text, wrong_arguments};
 use super::text::JSON_AS_TEXT;
 use crate::error::{carried, data_error};
+use crate::named::map_named;
 
 static ADD: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(Function::udf("checked_add", coerce, returns, |args| compute(args, Operator::Plus))));
@@ -59,6 +59,7 @@ impl ExprPlanner for Planner {
         if let Some(planned) = super::fields::binary(&expr.left, &expr.op, &expr.right, schema) {
             return Ok(PlannerResult::Planned(planned));
         }
+        let expr = if self.dialect == Dialect::Postgres { with_typed_null(expr, schema) } else { expr };
         if self.dialect == Dialect::Postgres
             && let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema))
             && let Some(planned) = numbers::operators::plan(&expr, &left, &right)?
@@ -89,6 +90,29 @@ impl ExprPlanner for Planner {
             _ => computed,
         }))
     }
+}
+
+/// Arithmetic with NULL as one of the other operand's type, where that is a number, as PostgreSQL has it.
+fn with_typed_null(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    use BinaryOperator::{Divide, Minus, Modulo, Multiply, Plus};
+    let is_null = |operand: &Expr| matches!(operand, Expr::Literal(ScalarValue::Null, _));
+    let null_like = |other: &Expr| {
+        let of_other = match other {
+            // A number that is written out is the smallest that holds it.
+            Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok() => DataType::Int32,
+            other => other.get_type(schema).ok().filter(DataType::is_numeric)?,
+        };
+        Some(Expr::Literal(ScalarValue::try_from(of_other).ok()?, None))
+    };
+    let RawBinaryExpr { mut left, op, mut right } = expr;
+    if matches!(op, Plus | Minus | Multiply | Divide | Modulo) {
+        match (is_null(&left), is_null(&right)) {
+            (true, false) => left = null_like(&right).unwrap_or(left),
+            (false, true) => right = null_like(&left).unwrap_or(right),
+            _ => {}
+        }
+    }
+    RawBinaryExpr { left, op, right }
 }
 
 /// Operators that PostgreSQL takes otherwise: a text in quotes is of the other operand's type, and results of whole numbers are of
@@ -288,17 +312,14 @@ fn checked_plan(plan: LogicalPlan, dialect: Dialect) -> Result<Transformed<Logic
     if let LogicalPlan::TableScan(scan) = &plan {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
-    let names = NamePreserver::new(&plan);
-    let transformed = plan.map_expressions(|expression| {
-        let name = names.save(&expression);
-        let transformed = expression.transform_up(|expression| {
+    let transformed = map_named(plan, |expression| {
+        expression.transform_up(|expression| {
             let checked = checked(expression, &schema);
-            Ok(match dialect {
-                Dialect::Postgres => checked.transform_data(|expression| Ok(in_postgresql(expression, &schema)))?,
-                _ => checked,
-            })
-        })?;
-        Ok(transformed.update_data(|expression| name.restore(expression)))
+            match dialect {
+                Dialect::Postgres => checked.transform_data(|expression| Ok(in_postgresql(expression, &schema))),
+                _ => Ok(checked),
+            }
+        })
     })?;
     if !transformed.transformed {
         return Ok(transformed);

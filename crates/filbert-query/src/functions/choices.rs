@@ -7,17 +7,19 @@
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
-use datafusion::common::{DFSchema, DataFusionError, Result};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Case, ScalarFunction};
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility, cast,
 };
+use filbert_grid::query::Dialect;
 
 use super::numbers;
 use super::postgres::dates;
 use super::row::{is_text, types_of, wrong_arguments};
+use super::server::ARRAY_LIKE_UDF;
 use crate::types::is_untyped;
 
 /// `CASE WHEN condition THEN result .. ELSE result END`: conditions and results in turn, last the result of `ELSE`.
@@ -51,8 +53,9 @@ pub(crate) fn case_of(call: &ScalarFunction) -> Option<Case> {
     Some(Case { expr, when_then_expr, else_expr })
 }
 
-/// The `CASE` that a call stands for, with numbers, dates and timestamps among its results in the type that they have together.
-pub(crate) fn settled(mut case: Case, schema: &DFSchema) -> Result<Expr> {
+/// The `CASE` that a call stands for, with numbers, dates and timestamps among its results in the type that they have together. In
+/// PostgreSQL's dialect a text in quotes is of that type too.
+pub(crate) fn settled(mut case: Case, schema: &DFSchema, dialect: Dialect) -> Result<Expr> {
     let mut fields = Vec::new();
     for result in results(&case) {
         fields.push((result.to_field(schema)?.1, is_quoted(result)));
@@ -67,7 +70,26 @@ pub(crate) fn settled(mut case: Case, schema: &DFSchema) -> Result<Expr> {
             }
         }
     }
+    if dialect == Dialect::Postgres {
+        for result in results_mut(&mut case).into_iter().filter(|result| is_quoted(result)) {
+            read(result, &wanted)?;
+        }
+    }
     Ok(Expr::Case(case))
+}
+
+/// A text in quotes as the number or the array that it stands for.
+fn read(quoted: &mut Expr, wanted: &DataType) -> Result<()> {
+    match wanted {
+        wanted if wanted.is_numeric() => *quoted = cast(quoted.clone(), wanted.clone()),
+        DataType::List(item) => {
+            let item = Expr::Literal(ScalarValue::try_from(item.data_type())?, None);
+            let func = Arc::clone(&ARRAY_LIKE_UDF);
+            *quoted = Expr::ScalarFunction(ScalarFunction { func, args: vec![quoted.clone(), item] });
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 fn results(case: &Case) -> impl Iterator<Item = &Expr> {

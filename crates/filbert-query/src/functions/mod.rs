@@ -50,7 +50,7 @@ pub(crate) use json::{Kind, Node, push_json_text};
 pub(crate) use postgres::dates::{
     CommonTypes, common_type as common_type_of_dates, moment_of_column, takes_zone, zone_of_changes,
 };
-pub(crate) use postgres::told::tell;
+pub(crate) use postgres::told::{operand, tell};
 pub(crate) use postgres::{
     Document, Keys, Quoted, Values, ValuesRule, compared_with_rows, escaped_pattern, key_of, lower, truth_of,
 };

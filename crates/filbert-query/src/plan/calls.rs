@@ -3,6 +3,7 @@
 //! - It plans the items of `ARRAY[..]` without the context of the statement: parameters have no types there, and names that `WITH`
 //!   gives are not known. The arguments of a function have both.
 //! - It tells a `CASE` by its first result. A function tells the type that all results have together ([`choices`]).
+//! - The result of `nullif` is of the type that an operator takes its first argument as ([`operand`]).
 //! - It plans `BETWEEN` as an operator of its own, which is two others.
 //! - It takes the types of a recursive query from its first part. Numbers there may get more digits with each round.
 
@@ -12,7 +13,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::expr::Between;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr as PlannedExpr, LogicalPlan, Operator, and, or};
@@ -24,6 +24,9 @@ use crate::dialect::call;
 use crate::error::{carried, parsing_error};
 use crate::functions::choices::{self, OF_CONDITIONS, OF_VALUE};
 use crate::functions::numbers::free::{self, WITH_FREE_SCALE};
+use crate::functions::operand;
+use crate::named::map_named;
+use crate::plan::session::dialect_of;
 
 /// The function that makes an array of its arguments.
 const MAKE_ARRAY: &str = "make_array";
@@ -98,11 +101,7 @@ pub(crate) fn settled(state: &SessionState, plan: LogicalPlan) -> Result<Logical
     let transformed = plan.transform_up_with_subqueries(|plan| {
         let schema = merge_schema(&plan.inputs());
         // The filter of an aggregate stands in its name as it is written.
-        let names = NamePreserver::new(&plan);
-        let transformed = plan.map_expressions(|expression| {
-            let name = names.save(&expression);
-            Ok(settled_expression(state, expression, &schema)?.update_data(|expression| name.restore(expression)))
-        })?;
+        let transformed = map_named(plan, |expression| settled_expression(state, expression, &schema))?;
         is_changed |= transformed.transformed;
         // What is above has the new types as well.
         if is_changed { transformed.map_data(LogicalPlan::recompute_schema) } else { Ok(transformed) }
@@ -119,11 +118,14 @@ pub(crate) fn settled_expression(
     expression.transform_up(|inner| {
         Ok(match inner {
             PlannedExpr::ScalarFunction(call) => match choices::case_of(&call) {
-                Some(case) => Transformed::yes(choices::settled(case, schema)?),
-                None => match free::settled(&call, schema)? {
-                    Some(settled) => Transformed::yes(settled),
-                    None => Transformed::no(PlannedExpr::ScalarFunction(call)),
-                },
+                Some(case) => Transformed::yes(choices::settled(case, schema, dialect_of(state))?),
+                None => {
+                    let settled = match free::settled(&call, schema)? {
+                        None => operand::settled(&call, schema)?,
+                        settled => settled,
+                    };
+                    settled.map_or_else(|| Transformed::no(PlannedExpr::ScalarFunction(call)), Transformed::yes)
+                }
             },
             PlannedExpr::Between(between) => match compared(state, &between, schema)? {
                 Some(compared) => Transformed::yes(compared),

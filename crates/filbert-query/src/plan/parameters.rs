@@ -9,11 +9,11 @@ use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{Projection, Union};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
+use crate::named::map_named;
 use crate::plan::planner::unaliased;
 
 /// Functions whose arguments are of one type.
@@ -27,14 +27,11 @@ pub(crate) fn infer_in_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
             plan => plan,
         };
         let schema = merge_schema(&plan.inputs());
-        let names = NamePreserver::new(&plan);
-        let transformed = plan.map_expressions(|expression| {
+        let transformed = map_named(plan, |expression| {
             if !has_open(&expression) {
                 return Ok(Transformed::no(expression));
             }
-            let name = names.save(&expression);
-            let transformed = infer(expression, &schema)?;
-            Ok(transformed.update_data(|expression| name.restore(expression)))
+            infer(expression, &schema)
         })?;
         if !transformed.transformed {
             return Ok(transformed);

@@ -13,7 +13,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -21,6 +20,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::named::map_named;
 use crate::subqueries::is_same;
 
 /// Keeps lists apart that are not to become one.
@@ -35,7 +35,6 @@ impl AnalyzerRule for Lists {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         let transformed = plan.transform_up_with_subqueries(|plan| {
             let is_condition = matches!(plan, LogicalPlan::Filter(_));
-            let names = NamePreserver::new(&plan);
             // Conditions that a join is made of.
             let is_joined = |input: &&LogicalPlan| matches!(input, LogicalPlan::Join(_));
             let joined = match &plan {
@@ -43,18 +42,16 @@ impl AnalyzerRule for Lists {
                 LogicalPlan::Filter(_) if plan.inputs().iter().any(is_joined) => Some(merge_schema(&plan.inputs())),
                 _ => None,
             };
-            plan.map_expressions(|expression| {
-                let name = names.save(&expression);
+            map_named(plan, |expression| {
                 let expression = match &joined {
                     Some(schema) => null_safe(expression, schema)?,
                     None => Transformed::no(expression),
                 };
                 let is_list = |inner: &Expr| Ok(matches!(inner, Expr::InList(_)) || list_of(inner).is_some());
-                let expression = match expression.data.exists(is_list)? {
-                    true => expression.transform_data(|expression| apart(expression, is_condition))?,
-                    false => expression,
-                };
-                Ok(expression.update_data(|expression| name.restore(expression)))
+                match expression.data.exists(is_list)? {
+                    true => expression.transform_data(|expression| apart(expression, is_condition)),
+                    false => Ok(expression),
+                }
             })
         })?;
         Ok(transformed.data)

@@ -6,7 +6,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result as Planned, ScalarValue};
 use datafusion::logical_expr::expr::WindowFunction;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
 use datafusion::optimizer::AnalyzerRule;
@@ -14,6 +13,7 @@ use filbert_grid::query::SqlError;
 
 use crate::error::{carried, data_error, of_datafusion, parsing_error};
 use crate::functions::numbers::is_shift;
+use crate::named::map_named;
 
 /// Makes `RANGE` between rows that are equal `GROUPS`, which is the same, where DataFusion has no ranges of a type.
 #[derive(Debug)]
@@ -30,12 +30,7 @@ impl AnalyzerRule for Frames {
                 return Ok(Transformed::no(node));
             }
             let schema = merge_schema(&node.inputs());
-            let names = NamePreserver::new(&node);
-            let transformed = node.map_expressions(|expression| {
-                let name = names.save(&expression);
-                let transformed = expression.transform_up(|inner| framed(inner, &schema))?;
-                Ok(transformed.update_data(|expression| name.restore(expression)))
-            })?;
+            let transformed = map_named(node, |expression| expression.transform_up(|inner| framed(inner, &schema)))?;
             if transformed.transformed { transformed.map_data(LogicalPlan::recompute_schema) } else { Ok(transformed) }
         })?;
         Ok(transformed.data)

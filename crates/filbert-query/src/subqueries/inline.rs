@@ -2,9 +2,9 @@
 //!
 //! Within the condition of another subquery DataFusion makes joins of them whose columns it confuses.
 
+use crate::named::map_named;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
@@ -15,16 +15,13 @@ pub(super) fn inline(plan: LogicalPlan) -> Result<LogicalPlan> {
             return Ok(Transformed::no(plan));
         }
         let schema = merge_schema(&plan.inputs());
-        let names = NamePreserver::new(&plan);
-        let inlined = plan.map_expressions(|expression| {
-            let name = names.save(&expression);
-            let inlined = expression.transform_up(|inner| {
+        let inlined = map_named(plan, |expression| {
+            expression.transform_up(|inner| {
                 Ok(match expression_of(&inner) {
                     Some(expression) => Transformed::yes(within(expression, &schema)?),
                     None => Transformed::no(inner),
                 })
-            })?;
-            Ok(inlined.update_data(|expression| name.restore(expression)))
+            })
         })?;
         match inlined.transformed {
             true => inlined.map_data(LogicalPlan::recompute_schema),

@@ -7,7 +7,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::Sort;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{Distinct, Union};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
@@ -15,6 +14,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::function::What;
 use super::resolve::{as_type, resolve_all, untyped};
+use crate::named::map_named;
 use crate::types::is_untyped;
 
 /// Resolves untyped fields.
@@ -58,13 +58,7 @@ fn resolved(plan: LogicalPlan) -> Result<LogicalPlan> {
     if let LogicalPlan::TableScan(scan) = &plan {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
-    let names = NamePreserver::new(&plan);
-    let plan = plan
-        .map_expressions(|expr| {
-            let name = names.save(&expr);
-            Ok(resolve_all(expr, &schema)?.update_data(|expr| name.restore(expr)))
-        })?
-        .data;
+    let plan = map_named(plan, |expr| resolve_all(expr, &schema))?.data;
     Ok(match plan {
         LogicalPlan::Sort(mut sort) => {
             sort.expr = order(sort.expr, &schema).data;

@@ -1,5 +1,7 @@
 //! Operators of floating-point numbers, which fail where Java's give infinities.
 //!
+//! There is one zero where numbers are put in order and in partitions, whatever its sign, as for their comparisons.
+//!
 //! There is one NaN: processors give another sign to those that they make, by which they would come before all numbers and differ from
 //! those that are written.
 
@@ -24,6 +26,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         Function::udf("float_multiply", coerce, returns, |args| compute(args, Sign::Multiply)),
         Function::udf("float_divide", coerce, returns, |args| compute(args, Sign::Divide)),
         Function::udf(NEGATE, coerce_one, returns, negate),
+        Function::udf(ORDER, coerce_one, returns, order),
     ]
 }
 
@@ -37,6 +40,26 @@ enum Sign {
 
 /// The function in the place of a sign before an operand.
 pub(in crate::functions) const NEGATE: &str = "float_negate";
+
+/// The number by which one is ordered: zero without a sign.
+pub(in crate::functions) const ORDER: &str = "float_order";
+
+fn order(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let [number] = args.args.as_slice() else { return Err(wrong_arguments(ORDER, &[])) };
+    match number {
+        ColumnarValue::Scalar(ScalarValue::Float32(Some(number))) => {
+            Ok(ColumnarValue::Scalar(ScalarValue::Float32(Some(number + 0.0))))
+        }
+        ColumnarValue::Scalar(ScalarValue::Float64(Some(number))) => {
+            Ok(ColumnarValue::Scalar(ScalarValue::Float64(Some(number + 0.0))))
+        }
+        ColumnarValue::Scalar(_) => Ok(number.clone()),
+        ColumnarValue::Array(numbers) => Ok(ColumnarValue::Array(match numbers.data_type() {
+            DataType::Float32 => Arc::new(numbers.as_primitive::<Float32Type>().unary::<_, Float32Type>(|it| it + 0.0)),
+            _ => Arc::new(numbers.as_primitive::<Float64Type>().unary::<_, Float64Type>(|it| it + 0.0)),
+        })),
+    }
+}
 
 fn coerce_one(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     match types {

@@ -43,7 +43,7 @@ use super::row::Function;
 
 pub(crate) use casts::assigned;
 pub(super) use extremes::extreme;
-pub(super) use floats::NEGATE;
+pub(super) use floats::{NEGATE, ORDER};
 pub(super) use numerics::with_scale;
 pub(super) use pictures::to_char;
 pub(crate) use shifts::is_shift;

@@ -8,7 +8,6 @@ use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::Union;
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
@@ -18,6 +17,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::decimals::{exact_type, scale_of};
+use crate::named::map_named;
 
 /// Digits of a decimal at most.
 const DIGITS_MAX: i32 = 76;
@@ -111,18 +111,14 @@ impl AnalyzerRule for Widths {
 fn widened(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let mut schema: Option<Arc<DFSchema>> = None;
     let inputs = merge_schema(&plan.inputs());
-    let names = NamePreserver::new(&plan);
-    let transformed = plan.map_expressions(|expression| {
+    map_named(plan, |expression| {
         let is_one = |inner: &Expr| Ok(matches!(inner, Expr::Between(_) | Expr::InList(_) | Expr::Case(_)));
         if !expression.exists(is_one)? {
             return Ok(Transformed::no(expression));
         }
         let schema = schema.get_or_insert_with(|| Arc::new(inputs.clone()));
-        let name = names.save(&expression);
-        let transformed = expression.transform_up(|expression| Ok(one(expression, schema)))?;
-        Ok(transformed.update_data(|expression| name.restore(expression)))
-    })?;
-    Ok(transformed)
+        expression.transform_up(|expression| Ok(one(expression, schema)))
+    })
 }
 
 /// The type of whole numbers of which some are counts of a window's rows, which have no sign: they are not decimals together.

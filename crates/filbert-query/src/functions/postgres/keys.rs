@@ -1,6 +1,7 @@
-//! Values that are compared by a key of theirs: intervals by their lengths, documents by what they say.
+//! Values that are compared by a key of theirs: intervals by their lengths, documents by what they say; and zeros without their signs in
+//! orders and partitions.
 //!
-//! Arrow compares intervals by their parts and documents as texts. A rule puts their keys in the place of whatever is compared, grouped,
+//! Arrow compares intervals by their parts, documents as texts, and puts -0 before 0. A rule puts their keys in the place of whatever is compared, grouped,
 //! joined or ordered, and keeps the first value of each group for what is shown of it.
 
 use std::sync::Arc;
@@ -11,8 +12,9 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, InList, InSubquery, Sort};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::expr::{
+    AggregateFunction, AggregateFunctionParams, InList, InSubquery, ScalarFunction, Sort,
+};
 use datafusion::logical_expr::logical_plan::Distinct;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -21,11 +23,13 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::super::numbers;
 use super::array_order;
 use super::dates::{extreme_of, is_of_intervals, length_of, total};
 use super::operators::call;
 use super::unserved;
 use crate::error::{carried, parsing_error};
+use crate::named::map_named;
 use crate::types::{JSONB, pg_type_of};
 
 /// Puts keys in the place of values that are compared.
@@ -56,8 +60,14 @@ fn has_keyed(plan: &LogicalPlan) -> Result<bool> {
         found |= plan.schema().fields().iter().any(|field| Kind::of(field).is_some());
         if !found {
             let schema = merge_schema(&plan.inputs());
+            let orders = match plan {
+                LogicalPlan::Sort(sort) => sort.expr.len() > 1,
+                LogicalPlan::Window(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::On(_)) => true,
+                _ => false,
+            };
             plan.apply_expressions(|expression| {
-                found |= expression.exists(|inner| Ok(kind(inner, &schema).is_some()))?;
+                found |= expression
+                    .exists(|inner| Ok(kind(inner, &schema).is_some() || orders && is_float(inner, &schema)))?;
                 Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
             })?;
         }
@@ -134,16 +144,28 @@ fn boxed(expression: Box<Expr>, schema: &DFSchema) -> Box<Expr> {
     Box::new(keyed(*expression, schema))
 }
 
-/// An order by keys.
+fn is_float(expression: &Expr, schema: &DFSchema) -> bool {
+    expression.get_type(schema).is_ok_and(|data_type| matches!(data_type, DataType::Float32 | DataType::Float64))
+}
+
+/// An order by keys. Which of two zeros comes first matters for the values behind them alone.
 pub(super) fn sorts(order: Vec<Sort>, schema: &DFSchema) -> Vec<Sort> {
-    let keys = order.into_iter().map(|sort| Sort { expr: ordered(sort.expr, schema), ..sort });
+    let last = order.len().saturating_sub(1);
+    let keys = order.into_iter().enumerate().map(|(place, sort)| {
+        let is_plain = place == last && is_float(&sort.expr, schema);
+        if is_plain { sort } else { Sort { expr: ordered(sort.expr, schema), ..sort } }
+    });
     keys.collect()
 }
 
-/// What a value is ordered by.
+/// What a value is ordered by, and in a partition by.
 fn ordered(expression: Expr, schema: &DFSchema) -> Expr {
     match kind(&expression, schema) {
         Some(Kind::Array) => array_order::key(expression),
+        None if is_float(&expression, schema) => match numbers::operators::function(numbers::ORDER) {
+            Some(order) => Expr::ScalarFunction(ScalarFunction::new_udf(order, vec![expression])),
+            None => expression,
+        },
         _ => keyed(expression, schema),
     }
 }
@@ -154,12 +176,8 @@ fn compared(plan: LogicalPlan) -> Result<LogicalPlan> {
     if let LogicalPlan::TableScan(scan) = &plan {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
-    let names = NamePreserver::new(&plan);
-    let transformed = plan.map_expressions(|expression| {
-        let name = names.save(&expression);
-        let transformed = expression.transform_up(|expression| comparison(expression, &schema))?;
-        Ok(transformed.update_data(|expression| name.restore(expression)))
-    })?;
+    let transformed =
+        map_named(plan, |expression| expression.transform_up(|expression| comparison(expression, &schema)))?;
     if transformed.transformed { transformed.data.recompute_schema() } else { Ok(transformed.data) }
 }
 
@@ -229,9 +247,13 @@ fn comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
             let is_of_interval = params.args.first().is_some_and(|arg| is_interval(arg, schema));
             params.partition_by = std::mem::take(&mut params.partition_by)
                 .into_iter()
-                .map(|expression| keyed(expression, schema))
+                .map(|expression| match is_float(&expression, schema) {
+                    true => ordered(expression, schema),
+                    false => keyed(expression, schema),
+                })
                 .collect();
-            params.order_by = sorts(std::mem::take(&mut params.order_by), schema);
+            let peers = std::mem::take(&mut params.order_by).into_iter();
+            params.order_by = peers.map(|sort| Sort { expr: ordered(sort.expr, schema), ..sort }).collect();
             if let (WindowFunctionDefinition::AggregateUDF(function), true) = (&window.fun, is_of_interval)
                 && let Some(function) = total(function.name())
             {

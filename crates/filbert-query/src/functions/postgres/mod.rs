@@ -59,6 +59,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     let native = groups.flatten().map(native::udf);
     native
         .chain(told::functions())
+        .chain([told::operand::udf()])
         .chain(patterns::functions())
         .chain(letters::functions())
         .chain(dates::functions())

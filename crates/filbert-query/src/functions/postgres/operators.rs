@@ -11,7 +11,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast, lit};
@@ -23,6 +22,7 @@ use filbert_data::FieldType;
 use super::super::row::is_text;
 use super::super::server::native;
 use super::{arrays, casts, extremes, json, told};
+use crate::named::map_named;
 use crate::types::{BPCHAR, JSONB, Mark, field_type_of, pg_type_of};
 
 /// The functions that operators become, by name.
@@ -306,19 +306,16 @@ fn mended_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::TableScan(scan) = &plan {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
-    let names = NamePreserver::new(&plan);
     let is_sort = matches!(plan, LogicalPlan::Sort(_));
-    let transformed = plan.map_expressions(|expression| {
-        let name = names.save(&expression);
+    let transformed = map_named(plan, |expression| {
         let transformed = expression.transform_up(|expression| Ok(mended(expression, &schema)))?;
-        let transformed = match is_sort && kind(&transformed.data, &schema) == Kind::Jsonb {
+        Ok(match is_sort && kind(&transformed.data, &schema) == Kind::Jsonb {
             true => match call("jsonb_order", vec![transformed.data.clone()]) {
                 Some(ordered) => Transformed::yes(ordered),
                 None => transformed,
             },
             false => transformed,
-        };
-        Ok(transformed.update_data(|expression| name.restore(expression)))
+        })
     })?;
     match transformed.transformed {
         true => transformed.map_data(LogicalPlan::recompute_schema),

@@ -9,7 +9,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::core::{coalesce, greatest, least};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -22,6 +21,7 @@ use super::super::numbers::common_type;
 use super::super::row::is_text;
 use super::dates;
 use super::operators::call;
+use crate::named::map_named;
 
 /// Gives texts in quotes the type of what they are with, where there is no operator that is planned.
 #[derive(Debug)]
@@ -49,17 +49,13 @@ fn typed_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::TableScan(scan) = &plan {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
-    let names = NamePreserver::new(&plan);
-    let transformed = plan.map_expressions(|expression| {
+    map_named(plan, |expression| {
         let is_one = |inner: &Expr| Ok(matches!(inner, Expr::Between(_) | Expr::InList(_) | Expr::Case(_)));
         if !expression.exists(is_one)? {
             return Ok(Transformed::no(expression));
         }
-        let name = names.save(&expression);
-        let transformed = expression.transform_up(|expression| Ok(typed(expression, &schema)))?;
-        Ok(transformed.update_data(|expression| name.restore(expression)))
-    })?;
-    Ok(transformed)
+        expression.transform_up(|expression| Ok(typed(expression, &schema)))
+    })
 }
 
 fn typed(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {

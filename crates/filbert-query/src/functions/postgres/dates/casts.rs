@@ -7,7 +7,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
@@ -25,6 +24,7 @@ use super::calculate::micros_of;
 use super::cells::{Cell, Kind, compute};
 use super::operators::call_of;
 use super::{refused, wrong, zone_of};
+use crate::named::map_named;
 
 macro_rules! to {
     ($function:ident, $name:literal, $type:ident, $kind:ident) => {
@@ -100,12 +100,8 @@ impl Dates {
         if let LogicalPlan::TableScan(scan) = &plan {
             schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
         }
-        let names = NamePreserver::new(&plan);
-        let transformed = plan.map_expressions(|expression| {
-            let name = names.save(&expression);
-            let transformed = expression.transform_up(|expression| self.expression(expression, &schema))?;
-            Ok(transformed.update_data(|expression| name.restore(expression)))
-        })?;
+        let transformed =
+            map_named(plan, |expression| expression.transform_up(|expression| self.expression(expression, &schema)))?;
         match transformed.transformed {
             true => transformed.map_data(LogicalPlan::recompute_schema),
             false => Ok(transformed),

@@ -10,7 +10,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::InSubquery;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::Union;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Values, cast};
@@ -19,6 +18,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::super::keys::sorts;
 use super::cells::Kind;
 use super::operators::{common as common_kind, unify};
+use crate::named::map_named;
 
 /// Gives expressions that stand for one value PostgreSQL's common type.
 #[derive(Debug)]
@@ -74,12 +74,7 @@ fn expressions(plan: LogicalPlan) -> Result<LogicalPlan> {
     if let LogicalPlan::TableScan(scan) = &plan {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
-    let names = NamePreserver::new(&plan);
-    let transformed = plan.map_expressions(|expression| {
-        let name = names.save(&expression);
-        let transformed = expression.transform_up(|expression| common(expression, &schema))?;
-        Ok(transformed.update_data(|expression| name.restore(expression)))
-    })?;
+    let transformed = map_named(plan, |expression| expression.transform_up(|expression| common(expression, &schema)))?;
     Ok(transformed.data)
 }
 

@@ -8,12 +8,13 @@
 //! lengths come together, each gets its own there already.
 
 mod function;
+pub(crate) mod operand;
 mod pass;
 
 use datafusion::common::DFSchema;
 use datafusion::functions::{string, unicode};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Expr, ExprSchemable, Operator, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 
 use super::operators::call;
 use crate::functions::choices;
@@ -48,6 +49,7 @@ pub(crate) fn mark_of(expression: &Expr, schema: &DFSchema) -> Option<Mark> {
             let length = if mark.oid == Some(BPCHAR) { Length::Own } else { Length::Unknown };
             Some(Mark { length, ..mark })
         }
+        Expr::ScalarFunction(call) if call.func.name() == operand::OPERAND => operand::mark_of_call(call, schema),
         Expr::Cast(cast) => Some(Mark::of(&cast.field)),
         Expr::TryCast(cast) => Some(Mark::of(&cast.field)),
         Expr::ScalarFunction(call) if is_of_array(call) => {
@@ -61,9 +63,6 @@ pub(crate) fn mark_of(expression: &Expr, schema: &DFSchema) -> Option<Mark> {
                     // What quoted texts alone stand in is a text.
                     _ if common.is_none() && branches.iter().any(|branch| is_text(branch)) => Some(Mark::default()),
                     Expr::ScalarFunction(call) if call.func.name() == ARRAY => common.map(Mark::of_array),
-                    Expr::Case(_) if is_nullif(expression) && common.is_some_and(|mark| mark.oid == Some(VARCHAR)) => {
-                        Some(Mark::default())
-                    }
                     _ => common,
                 }
             }
@@ -77,6 +76,7 @@ pub(super) fn loses(expression: &Expr) -> bool {
     match expression {
         Expr::Alias(alias) => loses(&alias.expr),
         Expr::Cast(_) | Expr::TryCast(_) => true,
+        Expr::ScalarFunction(call) if call.func.name() == operand::OPERAND => true,
         Expr::ScalarFunction(call) if is_of_array(call) || choices::case_of(call).is_some() => true,
         other => branches(other).is_some(),
     }
@@ -99,14 +99,6 @@ fn branches(expression: &Expr) -> Option<Vec<&Expr>> {
         }
         _ => None,
     }
-}
-
-/// Whether it is what `nullif(a, b)` is written as. Its operator takes a `varchar` as a `text`.
-fn is_nullif(expression: &Expr) -> bool {
-    let Expr::Case(case) = expression else { return false };
-    let ([(when, then)], Some(otherwise)) = (case.when_then_expr.as_slice(), &case.else_expr) else { return false };
-    matches!(then.as_ref(), Expr::Literal(scalar, _) if scalar.is_null())
-        && matches!(when.as_ref(), Expr::BinaryExpr(compared) if compared.op == Operator::Eq && compared.left == *otherwise)
 }
 
 /// The type that PostgreSQL finds for expressions of which one is taken: texts are of the first one's type.

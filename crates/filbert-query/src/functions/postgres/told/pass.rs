@@ -6,18 +6,19 @@ use arrow_schema::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{InSubquery, Placeholder, ScalarFunction, SetComparison};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{Projection, Union, Values};
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, LogicalPlan, Operator, Subquery, Unnest};
+use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Subquery, Unnest};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::super::operators::{binary, call};
+use super::operand::{self, OPERAND};
 use super::{
     ARRAY, OF_ONE_TYPE, as_one_of, both, branches, common, filled, has_blanks, is_of_array, is_text, mark_of, rtrim,
     told_as, trimmed,
 };
+use crate::named::{map_named, number_of};
 use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
 
 /// Aggregates whose results have the blanks of the values that they are given.
@@ -75,6 +76,8 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
                     Expr::Cast(cast) if matches!(plan, LogicalPlan::Values(_)) => {
                         Mark::of(&cast.field).oid == Some(VARCHAR)
                     }
+                    Expr::Cast(_) => shows(plan) && is_cast_to_text(inner),
+                    Expr::ScalarFunction(call) if call.func.name() == OPERAND => true,
                     Expr::ScalarFunction(call) if is_of_array(call) || OF_ANY.contains(&call.func.name()) => true,
                     Expr::ScalarFunction(call) if call.args.iter().any(is_subquery) => true,
                     other => branches(other).is_some(),
@@ -84,6 +87,15 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
         })
     })?;
     Ok(is_concerned)
+}
+
+/// Whether a node has expressions that are seen above it, and not conditions alone.
+fn shows(plan: &LogicalPlan) -> bool {
+    !matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_) | LogicalPlan::TableScan(_))
+}
+
+fn is_cast_to_text(expression: &Expr) -> bool {
+    matches!(expression, Expr::Cast(cast) if cast.field.data_type().is_string())
 }
 
 /// Whether an expression is a parameter that is declared as `char`, whose blanks are those of its value.
@@ -104,6 +116,8 @@ struct Pass {
     is_changed: bool,
     /// Whether there may be texts with blanks that do not count.
     has_blanks: bool,
+    /// Whether the expressions of the node at hand are seen above it.
+    shows: bool,
 }
 
 impl Pass {
@@ -124,21 +138,22 @@ impl Pass {
         if let LogicalPlan::TableScan(scan) = &plan {
             schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
         }
-        let names = NamePreserver::new(&plan);
+        self.shows = shows(&plan);
         // Texts that differ in blanks that do not count are one.
         let is_compared = matches!(plan, LogicalPlan::Sort(_));
-        let groups = if let LogicalPlan::Aggregate(aggregate) = &plan { aggregate.group_expr.len() } else { 0 };
+        let groups = match &plan {
+            LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.iter().map(number_of).sum(),
+            _ => 0,
+        };
         let mut number = 0;
-        let transformed = plan.map_expressions(|expression| {
-            let name = names.save(&expression);
+        let transformed = map_named(plan, |expression| {
             let told = expression.transform_up(|expression| self.expression(expression, &schema))?;
             number += 1;
             let is_compared = is_compared || number <= groups;
-            let told = match is_compared && self.has_blanks && has_blanks(&told.data, &schema) {
+            Ok(match is_compared && self.has_blanks && has_blanks(&told.data, &schema) {
                 true => Transformed::yes(trimmed(told.data)),
                 false => told,
-            };
-            Ok(told.update_data(|expression| name.restore(expression)))
+            })
         })?;
         let is_changed = transformed.transformed;
         self.is_changed |= is_changed;
@@ -214,7 +229,16 @@ impl Pass {
             parameter @ Expr::Placeholder(_) if is_document(&parameter) => {
                 call("cast_jsonb", vec![parameter.clone()]).map_or(Transformed::no(parameter), Transformed::yes)
             }
+            // The field of a cast has the marks of its operand's.
+            cast if self.shows && is_cast_to_text(&cast) => {
+                let field = cast.to_field(schema)?.1;
+                match mark_of(&cast, schema).filter(|mark| *mark != Mark::of(&field)) {
+                    Some(mark) => Transformed::yes(told_as(cast, mark)),
+                    None => Transformed::no(cast),
+                }
+            }
             Expr::BinaryExpr(compared) if self.is_changed => operator(compared, schema),
+            Expr::ScalarFunction(call) if call.func.name() == OPERAND => Transformed::yes(operand::told(call, schema)),
             Expr::ScalarFunction(call) if is_of_array(&call) => {
                 let call = Expr::ScalarFunction(call);
                 let mark = mark_of(&call, schema).unwrap_or_default();

@@ -1,0 +1,34 @@
+//! Rewriting the expressions of a plan's node: a column above is found by its name, so that each keeps the name that it had.
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan};
+
+/// Maps the expressions of a node, which keep their names. The columns of grouping sets are named by the items of these.
+///
+/// # Errors
+/// As `map`.
+pub(crate) fn map_named(
+    plan: LogicalPlan,
+    mut map: impl FnMut(Expr) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
+    let names = NamePreserver::new(&plan);
+    let mut mapped = |expression: Expr| {
+        let name = names.save(&expression);
+        Ok(map(expression)?.update_data(|expression| name.restore(expression)))
+    };
+    plan.map_expressions(|expression| match expression {
+        sets @ Expr::GroupingSet(_) => sets.map_children(&mut mapped),
+        other => mapped(other),
+    })
+}
+
+/// How many expressions are mapped for one: a grouping set has several.
+pub(crate) fn number_of(expression: &Expr) -> usize {
+    match expression {
+        Expr::GroupingSet(GroupingSet::Rollup(items) | GroupingSet::Cube(items)) => items.len(),
+        Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => sets.iter().map(Vec::len).sum(),
+        _ => 1,
+    }
+}
