@@ -111,7 +111,7 @@ mod touch;
 mod view;
 
 pub use batch::{Batch, BatchItem, BatchPlace, Expected};
-pub use codec::{COMMANDS_VERSION, CodecError, Decoder, Encoder, Problem, TooLong};
+pub use codec::{COMMANDS_VERSION, CodecError, Decoder, Encoder, Problem, Reader, TooLong};
 pub use columns::{Chunk, ColumnRange, ColumnType, ColumnView, Columns};
 pub use command::{Change, ChangeOf, Command, Expiry, Metadata, OwnedChange, PutMode};
 pub use event::{Event, EventKind, NoObserver, Observer};

@@ -3,7 +3,7 @@
 use filbert_data::PartitionId;
 
 use super::reader::Reader;
-use super::{COMMANDS_VERSION, CodecError, Problem, kind};
+use super::{CodecError, Problem, kind};
 use crate::{
     Change, ChangeOf, Command, Expiry, JournalSettings, LogCommand, MapId, MapSettings, Metadata, PutMode, batch, keys,
 };
@@ -22,10 +22,7 @@ impl<'a> Decoder<'a> {
     /// The buffer is empty, or of another version.
     pub fn new(bytes: &'a [u8]) -> Result<Self, CodecError> {
         let mut reader = Reader::new(bytes, 0);
-        let version = reader.u8("the version of commands")?;
-        if version != COMMANDS_VERSION {
-            return Err(Reader::unexpected("the version of commands", 0, u64::from(version), "1"));
-        }
+        reader.version("the version of commands")?;
         Ok(Decoder { reader, failed: false })
     }
 }
@@ -44,11 +41,9 @@ impl<'a> Iterator for Decoder<'a> {
 }
 
 fn command<'a>(reader: &mut Reader<'a>) -> Result<(PartitionId, LogCommand<'a>), CodecError> {
-    let offset = reader.offset();
     let number = reader.u8("the kind of a command")?;
     if !matches!(number, kind::PUT..=kind::TOUCH | kind::CREATE_MAP..=kind::SET_LAYOUT) {
-        let expected = "1 to 20 or 32 to 34";
-        return Err(Reader::unexpected("the kind of a command", offset, u64::from(number), expected));
+        return Err(reader.unexpected("the kind of a command", u64::from(number), "1 to 20 or 32 to 34"));
     }
     let partition = PartitionId(reader.u32("the partition of a command")?);
     let map = MapId(reader.u32("the map of a command")?);
@@ -125,8 +120,10 @@ fn whole<'a>(
 }
 
 fn mode(reader: &mut Reader<'_>) -> Result<(Expiry, PutMode), CodecError> {
-    let offset = reader.offset();
     let number = reader.u8("the mode of a put")?;
+    if !(1..=7).contains(&number) {
+        return Err(reader.unexpected("the mode of a put", u64::from(number), "1 to 7"));
+    }
     let expiry = expiry(reader)?;
     let mode = match number {
         1 => PutMode::Put,
@@ -135,7 +132,8 @@ fn mode(reader: &mut Reader<'_>) -> Result<(Expiry, PutMode), CodecError> {
         4 => PutMode::Transient,
         5 => PutMode::Try,
         6 => PutMode::Replace,
-        7 => PutMode::Metadata(Metadata {
+        // All other modes were refused.
+        _ => PutMode::Metadata(Metadata {
             created_ms: reader.i64("a time of creation")?,
             updated_ms: reader.i64("a time of update")?,
             accessed_ms: reader.i64("a time of access")?,
@@ -144,7 +142,6 @@ fn mode(reader: &mut Reader<'_>) -> Result<(Expiry, PutMode), CodecError> {
             version: reader.u64("a version")?,
             expiry: self::expiry(reader)?,
         }),
-        found => return Err(Reader::unexpected("the mode of a put", offset, u64::from(found), "1 to 7")),
     };
     Ok((expiry, mode))
 }

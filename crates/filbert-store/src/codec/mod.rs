@@ -52,12 +52,12 @@ mod reader;
 pub use decode::Decoder;
 pub use encode::{Encoder, TooLong};
 pub use error::{CodecError, Problem};
+pub use reader::Reader;
 
 pub(crate) use decode::settings as read_settings;
 pub(crate) use encode::{append_bytes, append_caller, append_settings};
-pub(crate) use reader::Reader;
 
-/// The version of the format that is written, and the only one that is read.
+/// The version of the format that is written, and the only one that is read, see [`Reader::version`].
 pub const COMMANDS_VERSION: u8 = 1;
 
 /// The kinds of commands, as they are written.

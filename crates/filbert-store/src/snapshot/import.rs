@@ -208,7 +208,6 @@ impl Import {
     }
 
     fn item(&mut self, reader: &mut Reader<'_>) -> Result<(), Wrong> {
-        let offset = reader.offset();
         let tag = reader.u8("the kind of an item")?;
         match (&self.state, tag) {
             (State::Begun, items::PARTITION) => self.begin(reader),
@@ -228,11 +227,9 @@ impl Import {
                 }
                 Ok(())
             }
-            (State::Begun, _) => Err(Reader::unexpected("an item", offset, u64::from(tag), "1, the partition").into()),
-            (State::Maps, _) => {
-                Err(Reader::unexpected("an item", offset, u64::from(tag), "2, a map, or 9, the end").into())
-            }
-            _ => Err(Reader::unexpected("an item", offset, u64::from(tag), "3 to 8, of a map").into()),
+            (State::Begun, _) => Err(reader.unexpected("an item", u64::from(tag), "1, the partition").into()),
+            (State::Maps, _) => Err(reader.unexpected("an item", u64::from(tag), "2, a map, or 9, the end").into()),
+            _ => Err(reader.unexpected("an item", u64::from(tag), "3 to 8, of a map").into()),
         }
     }
 

@@ -104,10 +104,9 @@ pub(super) fn append_lock(out: &mut Vec<u8>, key: &[u8], lock: &Lock) {
 
 pub(super) fn read_lock<'p>(reader: &mut Reader<'p>) -> Result<(&'p [u8], Lock), CodecError> {
     let owner = reader.caller("a lock's owner")?;
-    let offset = reader.offset();
     let count = reader.u32("a lock's holds")?;
     if count == 0 {
-        return Err(Reader::unexpected("a lock's holds", offset, 0, "at least 1"));
+        return Err(reader.unexpected("a lock's holds", 0, "at least 1"));
     }
     let lease_until = reader.millis("the end of a lease")?;
     let (lock_reference, unlock_reference) = (reader.i64("a lock's reference")?, reader.i64("an unlock's reference")?);
@@ -236,7 +235,6 @@ pub(super) fn append_event(out: &mut Vec<u8>, event: &JournalEvent) {
 pub(super) fn read_event(reader: &mut Reader<'_>) -> Result<JournalEvent, CodecError> {
     let sequence = reader.i64("an event's sequence")?;
     let at = reader.millis("an event's time")?;
-    let offset = reader.offset();
     let kind = match reader.u8("an event's kind")? {
         1 => EventKind::Added,
         2 => EventKind::Updated,
@@ -244,12 +242,11 @@ pub(super) fn read_event(reader: &mut Reader<'_>) -> Result<JournalEvent, CodecE
         4 => EventKind::Evicted,
         5 => EventKind::Expired,
         6 => EventKind::Loaded,
-        found => return Err(Reader::unexpected("an event's kind", offset, u64::from(found), "1 to 6")),
+        found => return Err(reader.unexpected("an event's kind", u64::from(found), "1 to 6")),
     };
-    let offset = reader.offset();
     let values = reader.u8("which values an event has")?;
     if values > 3 {
-        return Err(Reader::unexpected("which values an event has", offset, u64::from(values), "0 to 3"));
+        return Err(reader.unexpected("which values an event has", u64::from(values), "0 to 3"));
     }
     let key = reader.bytes("an event's key")?.into();
     let old_value = if values & 1 != 0 { Some(reader.bytes("an event's old value")?.into()) } else { None };

@@ -40,12 +40,12 @@ pub(super) fn read(page: &[u8]) -> Result<Page<'_>, ImportError> {
     let mut reader = Reader::new(page, 0);
     let magic = reader.u32("the beginning of a page")?;
     if magic != MAGIC {
-        return Err(Reader::unexpected("the beginning of a page", 0, u64::from(magic), "FbSn").into());
+        return Err(reader.unexpected("the beginning of a page", u64::from(magic), "FbSn").into());
     }
     let version_and_last = reader.u32("the version of a page")?;
     let (version, last) = (version_and_last & 0xffff, version_and_last >> 16);
     if version != u32::from(VERSION) {
-        return Err(Reader::unexpected("the version of a page", 4, u64::from(version), "1").into());
+        return Err(reader.unexpected("the version of a page", u64::from(version), "1").into());
     }
     let number = reader.u64("the number of a page")?;
     let expected = reader.u32("the checksum of a page")?;
