@@ -12,7 +12,7 @@
 
 use crate::keys::keys;
 use crate::map::Map;
-use crate::record::{Record, Stamp};
+use crate::record::{Lifetime, NOT_READ, Record, Stamp};
 use crate::{Change, ChangeOf, Command, MapId, Millis, Observer, Partition, Reply};
 
 /// Counts a read of an entry and starts its idle clock anew, for reads; `false` when its time is over.
@@ -35,10 +35,11 @@ pub(crate) fn note_read(record: &mut Record, now: Millis, reads_ahead: &mut bool
     true
 }
 
-/// When an entry was read, if it lives on until after `until` by that read alone.
-fn due_touch(record: &Record, until: Millis) -> Option<Millis> {
+/// When an entry was read, if the log would have it expire by `until`, and it lives on by that read now.
+fn due_touch(record: &Record, now: Millis, until: Millis) -> Option<Millis> {
     let lifetime = record.lifetime()?;
-    (lifetime.deadline() <= until && lifetime.deadline_of_reads() > until).then_some(lifetime.read_at)
+    let (told, read) = (lifetime.deadline(), lifetime.deadline_of_reads());
+    (told <= until && read > told.max(now)).then_some(lifetime.read_at)
 }
 
 impl Partition {
@@ -74,12 +75,12 @@ impl Partition {
     pub fn touches_for(&self, command: &Command<'_>, visit: &mut dyn FnMut(MapId, &[u8], Millis)) {
         let now = self.moment(command.now);
         if let ChangeOf::Expire { limit } = command.change {
-            return self.touches_until(now, limit, visit);
+            return self.touches_until(now, now, limit, visit);
         }
         let Some(map) = self.map(command.map).filter(|map| map.reads_ahead) else { return };
         let mut visit_key = |key: &[u8]| {
             let record = map.table.get(map.table.hash(key), key);
-            if let Some(read_at) = record.and_then(|record| due_touch(record, now)) {
+            if let Some(read_at) = record.and_then(|record| due_touch(record, now, now)) {
                 visit(command.map, key, read_at);
             }
         };
@@ -88,7 +89,7 @@ impl Partition {
                 crate::batch::items(batch).for_each(|(_, item)| visit_key(item.key));
             }
             ChangeOf::EvictKeys { keys: list } => keys(list).for_each(visit_key),
-            ChangeOf::Clear | ChangeOf::EvictAll => map.touches_until(now, usize::MAX, &mut |key, read_at| {
+            ChangeOf::Clear | ChangeOf::EvictAll => map.touches_until(now, now, usize::MAX, &mut |key, read_at| {
                 visit(command.map, key, read_at);
             }),
             // They are about the key, whether there is an entry or not.
@@ -98,21 +99,34 @@ impl Partition {
         }
     }
 
-    /// Visits entries, of each map at most `limit`, that the log would have expire by `until` and that reads have kept alive
-    /// beyond it. Asked for a moment in the near future, it says what to touch so that no read is forgotten should another
-    /// member lead then.
-    pub fn touches_until(&self, until: Millis, limit: usize, visit: &mut dyn FnMut(MapId, &[u8], Millis)) {
+    /// Visits entries, of each map at most `limit`, that the log would have expire by `until`, and that reads keep alive longer
+    /// than that and than `now`. Asked for an `until` in the near future, it says what to touch so that no read is forgotten
+    /// should another member lead then.
+    pub fn touches_until(&self, now: Millis, until: Millis, limit: usize, visit: &mut dyn FnMut(MapId, &[u8], Millis)) {
         for (id, map) in self.maps.iter().filter(|(_, map)| map.reads_ahead) {
-            map.touches_until(until, limit, &mut |key, read_at| visit(*id, key, read_at));
+            map.touches_until(now, until, limit, &mut |key, read_at| visit(*id, key, read_at));
+        }
+    }
+
+    /// Forgets all reads that the log has not been told of. What a member does before it leads again: others have led since, to
+    /// whom those entries had expired. Takes time for every entry of maps with entries that such reads have kept alive.
+    pub fn forget_reads(&mut self) {
+        for (_, map) in self.maps.iter_mut().filter(|(_, map)| map.reads_ahead) {
+            map.reads_ahead = false;
+            for record in map.table.records_mut() {
+                if let Some(lifetime) = record.lifetime().filter(|lifetime| lifetime.read_at != NOT_READ) {
+                    record.set_lifetime(&Lifetime { read_at: NOT_READ, ..lifetime });
+                }
+            }
         }
     }
 }
 
 impl Map {
-    fn touches_until(&self, until: Millis, limit: usize, visit: &mut dyn FnMut(&[u8], Millis)) {
+    fn touches_until(&self, now: Millis, until: Millis, limit: usize, visit: &mut dyn FnMut(&[u8], Millis)) {
         for due in self.schedule.due(until).take(limit) {
             let record = self.find_due(due).and_then(|place| self.table.at(place));
-            if let Some((record, read_at)) = record.and_then(|record| Some((record, due_touch(record, until)?))) {
+            if let Some((record, read_at)) = record.and_then(|record| Some((record, due_touch(record, now, until)?))) {
                 visit(record.key(), read_at);
             }
         }

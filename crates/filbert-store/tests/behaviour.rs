@@ -223,11 +223,17 @@ fn what_would_be_forgotten_with_its_leader_is_told_ahead() {
     store.get("read");
     let until = |ms| {
         let mut touched = Vec::new();
-        store.partition.touches_until(store.now.plus(ms), 9, &mut |_, key, _| touched.push(common::text(key)));
+        let (now, until) = (store.now, store.now.plus(ms));
+        store.partition.touches_until(now, until, 9, &mut |_, key, _| touched.push(common::text(key)));
         touched
     };
     assert_eq!(until(599), Vec::<String>::new());
     assert_eq!(until(600), ["read"]);
+    // Beyond what the read has given it as well: the next read may come before.
+    assert_eq!(until(5_000), ["read"]);
+    store.partition.forget_reads();
+    store.forward(600);
+    assert_eq!(store.get("read"), None, "the log was not told of the read");
 }
 
 #[test]
