@@ -1,4 +1,4 @@
-//! Every chore of the project as one command: `cargo xtask verify | fix | test | e2e | fuzz | differential | bench`.
+//! Every chore of the project as one command: `cargo xtask verify | fix | test | e2e | fuzz | differential | simulate | bench`.
 //!
 //! A chore is a list of steps. A failed step does not keep the next from running; the summary at the end names every
 //! one that failed, and the exit status tells. Only `fix`, and the tools that the tests need, write anything.
@@ -65,6 +65,15 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
+    /// Run groups of members over a simulated network, with faults, for as long as wanted
+    Simulate {
+        /// How long new histories are begun
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+        /// The seed of the first history; each one after it has the next seed
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Run an experiment beside Hazelcast and an echo server
     Bench {
         /// p (pipelining), s (put against set), q (queries) or memory
@@ -111,6 +120,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::E2e { languages, peer } => e2e::run(&mut steps, &languages, peer),
         Chore::Fuzz { seconds } => tests::fuzz(&mut steps, seconds),
         Chore::Differential { options } => tests::differential(&mut steps, &options),
+        Chore::Simulate { minutes, seed } => tests::simulate(&mut steps, minutes, seed),
         Chore::Bench { experiment, options } => tests::bench(&mut steps, &experiment, &options),
     }
     Ok(steps.finish())

@@ -95,6 +95,17 @@ pub(crate) fn differential(steps: &mut Steps, options: &[String]) {
     });
 }
 
+/// Runs simulated histories of groups until the time is over, or one of them is wrong.
+pub(crate) fn simulate(steps: &mut Steps, minutes: u64, seed: u64) {
+    steps.step(&format!("simulated histories for {minutes} min, from seed {seed}"), |workspace| {
+        let words =
+            "test --release --locked --package filbert-cluster --test simulation random_histories -- --nocapture";
+        let mut test = workspace.cargo(words);
+        test.env("FILBERT_SIM_SECONDS", (minutes * 60).to_string()).env("FILBERT_SIM_SEED", seed.to_string());
+        shell::run(&mut test)
+    });
+}
+
 /// Hands over to the load generator, which starts the servers and prints the tables.
 pub(crate) fn bench(steps: &mut Steps, experiment: &str, options: &[String]) {
     let built = steps.step("build", |workspace| {

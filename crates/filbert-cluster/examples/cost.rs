@@ -17,9 +17,8 @@ use bytes::Bytes;
 use filbert_cluster::*;
 use filbert_data::PartitionId;
 use filbert_store::{Caller, Change, Command, Encoder, Expiry, LogCommand, MapId, MapSettings, Millis, PutMode};
-use openraft::TokioRuntime;
 
-type Members = Arc<OnceLock<BTreeMap<MemberId, Arc<Replicas<TokioRuntime>>>>>;
+type Members = Arc<OnceLock<BTreeMap<MemberId, Arc<Replicas<BootRuntime>>>>>;
 
 struct Direct(Members);
 
@@ -55,15 +54,17 @@ fn put(group: u32) -> Bytes {
     commands.take().into()
 }
 
-async fn start(groups: u32) -> Vec<Group<TokioRuntime>> {
+async fn start(groups: u32, share: bool) -> Vec<Group<BootRuntime>> {
     let members: Members = Arc::default();
     let settings = GroupSettings { groups, partitions: groups, ..GroupSettings::default() };
     let ids: BTreeSet<MemberId> = (1..=3).map(MemberId).collect();
     let mut all = BTreeMap::new();
     for id in &ids {
         let replicas = Arc::new(Replicas::new(*id));
+        let direct: Arc<dyn Transport> = Arc::new(Direct(Arc::clone(&members)));
+        let transport = if share { Arc::new(SharedHeartbeats::<BootRuntime>::new(direct, &settings)) } else { direct };
         for group in (0..groups).map(GroupId) {
-            let transport = Arc::new(Direct(Arc::clone(&members)));
+            let transport = Arc::clone(&transport);
             let started = Group::start(*id, group, settings.clone(), transport, Arc::new(Wall), 1).await.unwrap();
             replicas.add(group, started);
         }
@@ -94,7 +95,7 @@ async fn start(groups: u32) -> Vec<Group<TokioRuntime>> {
 }
 
 /// Submits to all groups with so many at once to each, and says what one costs.
-async fn measure(leaders: &[Group<TokioRuntime>], at_once: usize, rounds: usize) {
+async fn measure(leaders: &[Group<BootRuntime>], at_once: usize, rounds: usize) {
     let (begin, cpu_before) = (Instant::now(), cpu());
     let tasks: Vec<_> = (0..)
         .zip(leaders)
@@ -121,11 +122,15 @@ async fn measure(leaders: &[Group<TokioRuntime>], at_once: usize, rounds: usize)
 
 #[tokio::main]
 async fn main() {
-    for groups in [1, 24] {
-        let leaders = start(groups).await;
+    for (groups, share) in [(1, false), (24, false), (24, true)] {
+        let leaders = start(groups, share).await;
         let before = cpu();
         tokio::time::sleep(Duration::from_secs(2)).await;
-        println!("{groups:>3} groups, idle: {:.2} % of one CPU", (cpu() - before).as_secs_f64() * 50.0);
+        let heartbeats = if share { "shared" } else { "each its own" };
+        println!(
+            "{groups:>3} groups, heartbeats {heartbeats}, idle: {:.2} % of one CPU",
+            (cpu() - before).as_secs_f64() * 50.0
+        );
         for (at_once, rounds) in [(1, 500), (4, 500), (16, 400), (64, 200)] {
             measure(&leaders, at_once, rounds).await;
         }

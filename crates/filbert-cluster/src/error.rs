@@ -1,5 +1,7 @@
 //! What can go wrong with a group, for whoever asked.
 
+use std::collections::BTreeSet;
+
 use filbert_data::PartitionId;
 use filbert_store::CodecError;
 
@@ -148,7 +150,56 @@ pub enum RequestError {
     },
 }
 
-/// Why a group was not started, or its members not changed.
+/// Why the members of a group were not changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MembershipError {
+    /// This member does not lead. Ask the leader.
+    #[error("member {member} does not lead group {group}, the leader is {}", leader_text(*leader))]
+    NotLeader {
+        /// Who was asked.
+        member: MemberId,
+        /// What was asked for.
+        group: GroupId,
+        /// Who leads, if this member knows.
+        leader: Option<MemberId>,
+    },
+    /// Too few of the present or the wanted voters have answered within one lease: the change could cost the group its majority.
+    #[error(
+        "{answered} of the voters {} of group {group} have answered lately, expected at least {needed}",
+        members_text(voters)
+    )]
+    NoMajority {
+        /// The group.
+        group: GroupId,
+        /// The voters that it is about.
+        voters: BTreeSet<MemberId>,
+        /// How many have answered.
+        answered: usize,
+        /// How many are a majority.
+        needed: usize,
+    },
+    /// Somebody else has changed the voters. Look again at who they are.
+    #[error("group {group} has the voters {}, expected {}", members_text(found), members_text(expected))]
+    Changed {
+        /// The group.
+        group: GroupId,
+        /// Who was thought to vote.
+        expected: BTreeSet<MemberId>,
+        /// Who does.
+        found: BTreeSet<MemberId>,
+    },
+    /// Another change is on its way, or came first. Look again at who votes, later.
+    #[error("the members of group {group} are being changed already")]
+    InProgress {
+        /// The group.
+        group: GroupId,
+    },
+    /// It was begun, or refused for another reason. Look at who votes before the next try.
+    #[error(transparent)]
+    Failed(#[from] GroupError),
+}
+
+/// Why a group was not started or formed, or did not do what it was told.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("group {group} {what}: {why}")]
 pub struct GroupError {
@@ -158,6 +209,10 @@ pub struct GroupError {
     pub what: &'static str,
     /// What stood in the way.
     pub why: String,
+}
+
+fn members_text(members: &BTreeSet<MemberId>) -> String {
+    members.iter().map(MemberId::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn leader_text(leader: Option<MemberId>) -> String {

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use filbert_data::PartitionId;
 use filbert_store::{Decoder, Millis, Partition};
-use openraft::async_runtime::WatchReceiver;
 use openraft::errors::RaftError;
 use openraft::impls::EmptyNode;
 use openraft::{AsyncRuntime, Instant};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::clock::GroupClock;
 use crate::lease::Lease;
 use crate::link::Links;
 use crate::proposer::{self, Waiting};
@@ -50,7 +50,7 @@ pub(crate) struct Shared<R: AsyncRuntime> {
     pub(crate) lease: Lease,
     pub(crate) log_size: Arc<Size>,
     log: RaftLog,
-    pub(crate) wall: Arc<dyn WallClock>,
+    pub(crate) clock: Arc<GroupClock>,
     /// What the lease's nanoseconds are counted from.
     base: R::Instant,
     /// The leader's number and 1; 0 = not known.
@@ -71,7 +71,7 @@ impl<R: AsyncRuntime> Shared<R> {
 }
 
 /// A group on one member. Clones are the same group.
-pub struct Group<R: AsyncRuntime>(Arc<Shared<R>>);
+pub struct Group<R: AsyncRuntime>(pub(crate) Arc<Shared<R>>);
 
 impl<R: AsyncRuntime> Clone for Group<R> {
     fn clone(&self) -> Self {
@@ -94,11 +94,15 @@ impl<R: AsyncRuntime> Group<R> {
     ) -> Result<Self, GroupError> {
         let failed = |why: String| GroupError { group, what: "cannot be started", why };
         let config = settings.consensus().validate().map_err(|error| failed(error.to_string()))?;
+        let clock = Arc::new(GroupClock::new(wall, settings.clock_reserve_ms()));
         let (groups, partitions) = (settings.groups, settings.partitions);
-        let replica = Arc::new(Replica::new(group, groups, partitions, settings.origins, hash_seed));
+        let replica = Replica::new(group, groups, partitions, settings.origins, hash_seed, Arc::clone(&clock));
+        let replica = Arc::new(replica);
         let log = RaftLog::new(settings.entry_bytes_max.saturating_mul(4));
         let (timeout, page_bytes) = (settings.request_timeout(), settings.page_bytes);
-        let links = Links { transport, member, group, timeout, page_bytes };
+        let bytes_per_s_max = settings.snapshot_bytes_per_s_max.max(1);
+        let of_links = Arc::clone(&clock);
+        let links = Links { transport, member, group, clock: of_links, timeout, page_bytes, bytes_per_s_max };
         let machine = Machine(Arc::clone(&replica));
         let started = Raft::<R>::new(member, Arc::new(config), links, log.clone(), machine).await;
         let raft = started.map_err(|error| failed(error.to_string()))?;
@@ -110,7 +114,7 @@ impl<R: AsyncRuntime> Group<R> {
             lease: Lease::default(),
             log_size: log.size(),
             log,
-            wall,
+            clock,
             base: R::Instant::now(),
             leader: AtomicU64::new(0),
             waiting: Arc::default(),
@@ -131,7 +135,7 @@ impl<R: AsyncRuntime> Group<R> {
         self.0.raft.initialize(nodes).await.map_err(|error| self.failed("cannot be formed", error.to_string()))
     }
 
-    fn failed(&self, what: &'static str, why: String) -> GroupError {
+    pub(crate) fn failed(&self, what: &'static str, why: String) -> GroupError {
         GroupError { group: self.0.replica.group, what, why }
     }
 
@@ -178,7 +182,7 @@ impl<R: AsyncRuntime> Group<R> {
         }
     }
 
-    async fn send(&self, source: Source, commands: Bytes) -> Result<Answer, SubmitError> {
+    pub(crate) async fn send(&self, source: Source, commands: Bytes) -> Result<Answer, SubmitError> {
         let (group, member) = (self.0.replica.group, self.0.member);
         let leader = self.leader();
         if leader != Some(member) || self.0.has_stopped() {
@@ -213,7 +217,7 @@ impl<R: AsyncRuntime> Group<R> {
         let mut locked = cell.lock();
         let before = self.has_lease();
         if before.is_some() {
-            let now = self.0.replica.time(self.0.wall.now());
+            let now = self.0.clock.read();
             let value = read(&mut locked, now);
             // Asked again afterwards: this thread may have been stopped in between for any time.
             if self.has_lease() == before {
@@ -241,60 +245,16 @@ impl<R: AsyncRuntime> Group<R> {
         self.0.replica.state()
     }
 
+    /// Index and sets of voters (two of them during a change) of the entries of the log that are here. For tests.
+    #[must_use]
+    pub fn voters_in_log(&self) -> Vec<(u64, Vec<BTreeSet<MemberId>>)> {
+        self.0.log.voters()
+    }
+
     /// Index and term of the entries of the log that are here. For tests.
     #[must_use]
     pub fn log_ids(&self) -> Vec<(u64, u64)> {
         self.0.log.ids()
-    }
-
-    /// Where this member stands.
-    #[must_use]
-    pub fn status(&self) -> GroupStatus {
-        let metrics = self.0.raft.metrics();
-        let now = metrics.borrow_watched();
-        GroupStatus {
-            term: now.current_term,
-            leads: now.state == openraft::ServerState::Leader,
-            leader: now.current_leader,
-            committed: now.local_committed.map(|id| id.index),
-            applied: now.last_applied.map(|id| id.index),
-            purged: now.purged.map(|id| id.index),
-            voters: now.membership_config.voter_ids().collect(),
-            is_joint: now.membership_config.get_joint_config().len() > 1,
-            log_bytes: self.0.log_size.bytes.load(Ordering::Relaxed),
-            log_entries: self.0.log_size.entries.load(Ordering::Relaxed),
-            failure: now.running_state.as_ref().err().map(ToString::to_string),
-        }
-    }
-
-    /// Lets a member follow without a vote, and brings it what it lacks. Asked of the leader.
-    ///
-    /// # Errors
-    /// This member does not lead, or another change is on its way.
-    pub async fn add_learner(&self, member: MemberId) -> Result<(), GroupError> {
-        let added = self.0.raft.add_learner(member, EmptyNode::new(), false).await;
-        added.map(|_| ()).map_err(|error| self.failed("cannot add a learner", error.to_string()))
-    }
-
-    /// Changes the voters, in one joint change: those that are no longer among them leave the group. Asked of the leader.
-    ///
-    /// # Errors
-    /// This member does not lead, another change is on its way, or one of the voters is not known as a learner.
-    pub async fn change_voters(&self, voters: BTreeSet<MemberId>) -> Result<(), GroupError> {
-        let changed = self.0.raft.change_membership(voters, false).await;
-        changed.map(|_| ()).map_err(|error| self.failed("cannot change its voters", error.to_string()))
-    }
-
-    /// Hands leadership over. From now on this member serves no reads in its term, and takes no writes, whether the other one takes over
-    /// or not: then the others elect.
-    ///
-    /// # Errors
-    /// The group has stopped.
-    pub async fn transfer_leadership(&self, to: MemberId) -> Result<(), GroupError> {
-        let term = self.0.raft.metrics().borrow_watched().current_term;
-        self.0.lease.revoke(term);
-        let triggered = self.0.raft.trigger().transfer_leader(to).await;
-        triggered.map_err(|error| self.failed("cannot hand leadership over", error.to_string()))
     }
 
     /// Stops this member's copy.
@@ -307,7 +267,14 @@ impl<R: AsyncRuntime> Group<R> {
         }
     }
 
-    pub(crate) async fn answer(&self, request: Request<R>) -> Result<Response<R>, RequestError> {
+    /// Answers a request that carries the sender's time. The time is taken note of first, and told last: see `clock.rs`.
+    pub(crate) async fn answer(&self, time: Millis, request: Request<R>) -> Result<Bytes, RequestError> {
+        self.0.clock.learn(time);
+        let answer = self.handle(request).await?;
+        Ok(answer.write(self.0.clock.told()))
+    }
+
+    async fn handle(&self, request: Request<R>) -> Result<Response<R>, RequestError> {
         let raft = &self.0.raft;
         match request {
             Request::Append(append) => raft.append_entries(append).await.map(Response::Append),
@@ -366,31 +333,4 @@ impl<R: AsyncRuntime> Group<R> {
         let installed = self.0.raft.install_full_snapshot(vote, snapshot).await;
         installed.map(|answer| Response::Installed(answer.vote)).map_err(|error| self.has_failed(&error))
     }
-}
-
-/// Where a member stands in a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupStatus {
-    /// The latest term that it knows.
-    pub term: u64,
-    /// Whether it leads in that term.
-    pub leads: bool,
-    /// Who leads.
-    pub leader: Option<MemberId>,
-    /// The last entry known to be committed.
-    pub committed: Option<u64>,
-    /// The last entry applied.
-    pub applied: Option<u64>,
-    /// The last entry purged.
-    pub purged: Option<u64>,
-    /// Who votes.
-    pub voters: BTreeSet<MemberId>,
-    /// Whether the voters are being changed.
-    pub is_joint: bool,
-    /// Bytes of the log.
-    pub log_bytes: usize,
-    /// Entries of the log.
-    pub log_entries: usize,
-    /// Why the group stopped here, if it did by itself.
-    pub failure: Option<String>,
 }

@@ -1,8 +1,8 @@
 //! Groups of partitions that several members hold alike: each group has a log, agreed on by consensus, and a leader.
 //!
 //! This crate alone knows openraft. It must not know sockets, clients, names of maps, or how members find each other: whoever uses it
-//! brings a [`Transport`], a [`WallClock`] and a runtime (openraft's `AsyncRuntime`), so that a simulation runs the same code with
-//! a network, clocks and randomness of its own.
+//! brings a [`Transport`], a [`WallClock`] and a runtime (openraft's `AsyncRuntime`; in production [`BootRuntime`]), so that a simulation
+//! runs the same code with a network, clocks and randomness of its own.
 //!
 //! ```text
 //!  Group::submit ──► proposer: what waits is merged ──► entry: stamp, submissions ──► consensus ──► raft_log (memory, bounded)
@@ -21,34 +21,46 @@
 //! - A read is served under the partition's lock by a member that has a lease before and after it, in one term, and has applied the first
 //!   entry of that term. The lease is withdrawn before leadership is handed over, and does not return in that term.
 //! - Replicas that have applied the same entries hold the same ([`Group::state`]), whether from the log or from a snapshot.
-//! - Time in a log does not go back: all commands of an entry happen at its leader's stamp, or at the latest stamp before.
+//! - Time in a group does not go back: all commands of an entry happen at its leader's stamp, or at the latest stamp before; a read
+//!   happens at a time that every later leader will know of.
+//! - What a read has kept alive is told to the log before it would expire there, and forgotten by who leads anew.
 //! - Log, answers, waiting submissions and pages have limits, which are settings.
 //! - Bytes from other members give errors, never a panic.
 //!
 //! Start reading at [`Group`].
 
+mod clock;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod group;
+mod heartbeats;
 mod ids;
 mod lease;
 mod link;
+mod members;
 mod origins;
 mod proposer;
 mod raft_log;
 mod replica;
 mod replicas;
+mod runtime;
 mod settings;
 mod snapshot;
+mod status;
 mod transport;
 mod types;
 mod upkeep;
 mod wire;
 
-pub use error::{GroupError, OriginRefusal, ReadError, RequestError, SubmitError, TransportError};
-pub use group::{Group, GroupStatus, Turn, WallClock};
+pub use error::{GroupError, MembershipError, OriginRefusal, ReadError, RequestError, SubmitError, TransportError};
+pub use group::{Group, Turn, WallClock};
+pub use heartbeats::SharedHeartbeats;
 pub use ids::{GroupId, MemberId, OriginId};
 pub use origins::OriginLimits;
 pub use replicas::Replicas;
+pub use runtime::{BootInstant, BootRuntime, BootSleep, BootTimeout, TimeIsOver};
 pub use settings::GroupSettings;
+pub use status::GroupStatus;
 pub use transport::{BoxFuture, Lane, Transport};
 pub use wire::OwnedReply;

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use filbert_store::Millis;
 use futures_util::stream::{self, FuturesOrdered};
 use futures_util::{Stream, StreamExt};
 use openraft::alias::SnapshotOf;
@@ -15,12 +16,13 @@ use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError, StreamAppendResult,
     TransferLeaderError, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
-use openraft::{AsyncRuntime, OptionalSend, RaftNetworkV2};
+use openraft::{AsyncRuntime, Instant, OptionalSend, RaftNetworkV2};
 
+use crate::clock::GroupClock;
 use crate::snapshot::SnapshotData;
 use crate::transport::{Lane, Transport};
 use crate::types::{LogId, Types, Vote};
-use crate::wire::{Request, Response};
+use crate::wire::{Head, Request, Response};
 use crate::{GroupId, MemberId, TransportError};
 
 /// Appends on their way to one member and not answered yet.
@@ -34,8 +36,11 @@ pub(crate) struct Links {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) member: MemberId,
     pub(crate) group: GroupId,
+    pub(crate) clock: Arc<GroupClock>,
     pub(crate) timeout: Duration,
     pub(crate) page_bytes: usize,
+    /// Of a snapshot.
+    pub(crate) bytes_per_s_max: u64,
 }
 
 /// The way to one member.
@@ -63,30 +68,43 @@ impl Link {
         lane: Lane,
         action: RPCTypes,
         request: &Request<R>,
-    ) -> impl Future<Output = Result<Response<R>, Failed<R>>> + Send + use<R> {
+    ) -> impl Future<Output = Result<(Millis, Response<R>), Failed<R>>> + Send + use<R> {
         let Links { member, group, timeout, .. } = self.links;
-        let target = self.target;
-        let call = R::timeout(timeout, self.links.transport.call(target, lane, request.write(target, group)));
+        let (target, clock) = (self.target, Arc::clone(&self.links.clock));
+        let head = Head { to: target, group, time: clock.told() };
+        let call = R::timeout(timeout, self.links.transport.call(target, lane, request.write(&head)));
         async move {
             let answered = call.await.map_err(|_| Timeout { action, id: member, target, timeout })?;
             let answer = answered.map_err(|error| match error {
                 TransportError::Unreachable(_) => RPCError::Unreachable(Unreachable::new(&error)),
                 TransportError::Broken(_) => RPCError::Network(NetworkError::new(&error)),
             })?;
-            Response::read(answer).map_err(|error| RPCError::Network(NetworkError::new(&error)))
+            let (time, answer) =
+                Response::read(answer).map_err(|error| RPCError::Network(NetworkError::new(&error)))?;
+            // A vote counts only after it is known how far the voter's time is.
+            clock.learn(time);
+            Ok((time, answer))
         }
     }
 
     fn append<R: AsyncRuntime>(
         &self,
+        lane: Lane,
         append: AppendEntriesRequest<Types<R>>,
     ) -> impl Future<Output = Result<AppendEntriesResponse<Types<R>>, Failed<R>>> + Send + use<R> {
-        let call = self.call(Lane::Data, RPCTypes::AppendEntries, &Request::Append(append));
+        let (clock, target, term) = (Arc::clone(&self.links.clock), self.target, append.vote.leader_id.term);
+        clock.promise();
+        let call = self.call(lane, RPCTypes::AppendEntries, &Request::Append(append));
         async move {
-            match call.await? {
-                Response::Append(answer) => Ok(answer),
-                _ => Err(another_answer()),
+            let (time, answer) = match call.await? {
+                (time, Response::Append(answer)) => (time, answer),
+                _ => return Err(another_answer()),
+            };
+            // Who has gone on to a higher vote may have voted before it knew of the time.
+            if !matches!(answer, AppendEntriesResponse::HigherVote(_)) {
+                clock.acknowledged(term, target, time);
             }
+            Ok(answer)
         }
     }
 }
@@ -108,7 +126,7 @@ impl<R: AsyncRuntime> RaftNetworkV2<Types<R>> for Link {
         rpc: AppendEntriesRequest<Types<R>>,
         _: RPCOption,
     ) -> Result<AppendEntriesResponse<Types<R>>, Failed<R>> {
-        self.append(rpc).await
+        self.append(Lane::Data, rpc).await
     }
 
     /// Several appends on their way at once. The answers come in order; the first that is no full success ends the stream.
@@ -121,20 +139,22 @@ impl<R: AsyncRuntime> RaftNetworkV2<Types<R>> for Link {
         S: Stream<Item = AppendEntriesRequest<Types<R>>> + OptionalSend + Unpin + 'static,
     {
         let link = self.clone();
+        // Replication goes on without an end that is known; who sends one request and no more sends a heartbeat.
+        let lane = if input.size_hint() == (1, Some(1)) { Lane::Heartbeats } else { Lane::Data };
         let state = Some((link, input.fuse(), FuturesOrdered::new(), None));
-        let answers = stream::unfold(state, |state| async move {
+        let answers = stream::unfold(state, move |state| async move {
             let (link, mut input, mut calls, mut matched) = state?;
             let answered = loop {
                 if calls.is_empty() {
                     let request = input.next().await?;
-                    calls.push_back(called(&link, request));
+                    calls.push_back(called(&link, lane, request));
                     continue;
                 }
                 if calls.len() >= APPENDS_MAX {
                     break calls.next().await;
                 }
                 match R::select2(input.next(), calls.next()).await {
-                    Select2::First(Some(request)) => calls.push_back(called(&link, request)),
+                    Select2::First(Some(request)) => calls.push_back(called(&link, lane, request)),
                     Select2::First(None) => break calls.next().await,
                     Select2::Second(answered) => break answered,
                 }
@@ -155,7 +175,7 @@ impl<R: AsyncRuntime> RaftNetworkV2<Types<R>> for Link {
 
     async fn vote(&mut self, rpc: VoteRequest<Types<R>>, _: RPCOption) -> Result<VoteResponse<Types<R>>, Failed<R>> {
         match self.call(Lane::Control, RPCTypes::Vote, &Request::Vote(rpc)).await? {
-            Response::Vote(answer) => Ok(answer),
+            (_, Response::Vote(answer)) => Ok(answer),
             _ => Err(another_answer()),
         }
     }
@@ -166,7 +186,7 @@ impl<R: AsyncRuntime> RaftNetworkV2<Types<R>> for Link {
         _: RPCOption,
     ) -> Result<VoteResponse<Types<R>>, Failed<R>> {
         match self.call(Lane::Control, RPCTypes::Vote, &Request::PreVote(rpc)).await? {
-            Response::Vote(answer) => Ok(answer),
+            (_, Response::Vote(answer)) => Ok(answer),
             _ => Err(another_answer()),
         }
     }
@@ -197,20 +217,26 @@ impl<R: AsyncRuntime> RaftNetworkV2<Types<R>> for Link {
     ) -> Result<TransferLeaderResponse<Types<R>>, Failed<R>> {
         let (vote, last) = (*req.from_leader(), req.last_log_id().copied());
         match self.call(Lane::Control, RPCTypes::TransferLeader, &Request::Transfer(req)).await? {
-            Response::Transfer { accepted: true } => Ok(Ok(())),
-            Response::Transfer { accepted: false } if last.is_some() => {
+            (_, Response::Transfer { accepted: true }) => Ok(Ok(())),
+            (_, Response::Transfer { accepted: false }) if last.is_some() => {
                 Ok(Err(TransferLeaderError::LogNotFlushed { expected: last, actual: None }))
             }
-            Response::Transfer { .. } => Ok(Err(TransferLeaderError::VoteChanged { expected: vote, actual: vote })),
+            (_, Response::Transfer { .. }) => {
+                Ok(Err(TransferLeaderError::VoteChanged { expected: vote, actual: vote }))
+            }
             _ => Err(another_answer()),
         }
     }
 }
 
 /// An append on its way: what is told of its answer, and whether the stream goes on after it.
-fn called<R: AsyncRuntime>(link: &Link, request: AppendEntriesRequest<Types<R>>) -> BoxFuture<'static, Appended<R>> {
+fn called<R: AsyncRuntime>(
+    link: &Link,
+    lane: Lane,
+    request: AppendEntriesRequest<Types<R>>,
+) -> BoxFuture<'static, Appended<R>> {
     let (first, last) = ends(&request);
-    let call = link.append(request);
+    let call = link.append(lane, request);
     Box::pin(async move {
         match call.await {
             Ok(AppendEntriesResponse::Conflict) if first.is_none() => (Err(another_answer()), false),
@@ -228,6 +254,11 @@ fn called<R: AsyncRuntime>(link: &Link, request: AppendEntriesRequest<Types<R>>)
 }
 
 impl Link {
+    /// The time that bytes of a snapshot take at the rate that is allowed.
+    fn time_of(&self, bytes: usize) -> Duration {
+        Duration::from_micros((bytes as u64).saturating_mul(1_000_000) / self.links.bytes_per_s_max)
+    }
+
     async fn send_snapshot<R: AsyncRuntime>(
         &self,
         vote: Vote,
@@ -238,8 +269,12 @@ impl Link {
             R::sleep(self.links.timeout).await;
             return Err(RPCError::Network(NetworkError::from_string("another snapshot of the group is being made")));
         };
+        let mut free_at = R::Instant::now();
         for number in 0.. {
+            R::sleep_until(free_at).await;
             let page = making.next_page(self.links.page_bytes);
+            // What comes late is not made up for: the limit is one of every moment.
+            free_at = R::Instant::now() + self.time_of(page.len());
             let snapshot = making.number;
             let request = Request::Page { vote, snapshot, number, page };
             let mut tries = 0;
@@ -247,7 +282,7 @@ impl Link {
                 tries += 1;
                 match self.call::<R>(Lane::Snapshots, RPCTypes::InstallSnapshot, &request).await {
                     Err(_) if tries < PAGE_TRIES_MAX => {}
-                    answer => break answer?,
+                    answer => break answer?.1,
                 }
             };
             match answer {

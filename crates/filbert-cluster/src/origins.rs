@@ -112,7 +112,7 @@ impl Origins {
         }
     }
 
-    pub(crate) fn read(reader: &mut Reader) -> Result<Origins, CodecError> {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Origins, CodecError> {
         const WHAT: &str = "an origin";
         let mut known = BTreeMap::new();
         for _ in 0..reader.u32("the number of origins")? {
@@ -120,7 +120,7 @@ impl Origins {
             let mut origin = Origin { last: reader.u64(WHAT)?, used: reader.u64(WHAT)?, ..Origin::default() };
             for _ in 0..reader.u32(WHAT)? {
                 let sequence = reader.u64(WHAT)?;
-                let answer = reader.bytes(WHAT)?;
+                let answer = reader.shared(WHAT)?;
                 origin.bytes += answer.len();
                 origin.answers.push_back((sequence, answer));
             }
@@ -151,7 +151,7 @@ mod tests {
         assert!(matches!(origins.turn(id, 1, 1, 4), Turn::Refused(OriginRefusal::Forgotten { sequence: 1 })));
         let mut bytes = Vec::new();
         origins.append(&mut bytes);
-        assert_eq!(Origins::read(&mut Reader::new(bytes.into())).unwrap(), origins);
+        assert_eq!(Origins::read(&mut Reader::new(&bytes.into())).unwrap(), origins);
         // An answer that was had is not kept.
         assert!(matches!(origins.turn(id, 2, 3, 5), Turn::Refused(OriginRefusal::Forgotten { sequence: 2 })));
         origins.open(OriginId(8), 8, &LIMITS);

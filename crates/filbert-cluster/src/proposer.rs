@@ -40,6 +40,16 @@ impl Waiting {
         true
     }
 
+    /// Adds commands of the leader's own, whose answer nobody waits for; `false` beyond the limit.
+    pub(crate) fn propose(&self, commands: Bytes, bytes_max: usize) -> bool {
+        commands.is_empty() || self.push(Source::Plain, commands, oneshot::channel().0, bytes_max)
+    }
+
+    /// Bytes that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     fn take(&self, bytes_max: usize) -> Vec<(Source, Bytes, AnswerSender)> {
         let mut submissions = self.submissions.lock();
         let (mut taken, mut bytes) = (Vec::new(), 0);
@@ -87,7 +97,7 @@ impl Waiting {
 }
 
 async fn propose<R: AsyncRuntime>(group: &Arc<Shared<R>>, taken: Vec<(Source, Bytes, AnswerSender)>, on_way: OnWay) {
-    let stamp = group.replica.time(group.wall.now());
+    let stamp = group.clock.stamp();
     let (mut submissions, mut senders) = (Vec::with_capacity(taken.len()), Vec::with_capacity(taken.len()));
     for (source, commands, sender) in taken {
         let touches = group.replica.touches_for(&commands, stamp);

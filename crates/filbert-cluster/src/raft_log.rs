@@ -1,7 +1,7 @@
 //! The log of a group, in memory. What is purged is gone; how much there is, is kept in atomics for who decides on purging and on
 //! taking more.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
@@ -12,6 +12,7 @@ use openraft::storage::{IOFlushed, RaftLogReader, RaftLogStorage};
 use openraft::{AsyncRuntime, LogState, OptionalSend};
 use parking_lot::Mutex;
 
+use crate::MemberId;
 use crate::types::{Entry, LogId, Payload, Types, Vote};
 
 /// What an entry takes beside its batch, about.
@@ -89,6 +90,15 @@ impl RaftLog {
             .iter()
             .map(|entry| (entry.log_id.index, **entry.log_id.committed_leader_id()))
             .collect()
+    }
+
+    /// Index and sets of voters of the entries that change members.
+    pub(crate) fn voters(&self) -> Vec<(u64, Vec<BTreeSet<MemberId>>)> {
+        let changed = |entry: &Entry| match &entry.payload {
+            Payload::Membership(membership) => Some((entry.log_id.index, membership.get_joint_config().clone())),
+            _ => None,
+        };
+        self.inner.lock().entries.iter().filter_map(changed).collect()
     }
 }
 

@@ -2,19 +2,20 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use filbert_data::PartitionId;
 use filbert_store::{
-    Change, Command, Decoder, Encoder, LayoutSource, LogCommand, Millis, NoLayouts, NoObserver, Partition,
-    PartitionSettings,
+    Caller, Change, Command, Decoder, Encoder, LayoutSource, LogCommand, MapId, Millis, NoLayouts, NoObserver,
+    Partition, PartitionSettings,
 };
 use futures_util::{Stream, StreamExt};
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use openraft::{AsyncRuntime, OptionalSend};
 use parking_lot::Mutex;
 
+use crate::clock::GroupClock;
 use crate::origins::{OriginLimits, Origins, Turn};
 use crate::snapshot::{SnapshotData, Taken};
 use crate::types::{Batch, LogId, Payload, SnapshotMeta, StoredMembership, Types};
@@ -35,15 +36,21 @@ pub(crate) struct Replica {
     groups: u32,
     partitions: Vec<Mutex<Partition>>,
     pub(crate) applied: Mutex<Applied>,
-    /// The latest stamp that was applied or given, and the latest time of a read.
-    clock: AtomicI64,
+    clock: Arc<GroupClock>,
     limits: OriginLimits,
     hash_seed: u64,
     pub(crate) exporting: AtomicBool,
 }
 
 impl Replica {
-    pub(crate) fn new(group: GroupId, groups: u32, partitions: u32, limits: OriginLimits, hash_seed: u64) -> Self {
+    pub(crate) fn new(
+        group: GroupId,
+        groups: u32,
+        partitions: u32,
+        limits: OriginLimits,
+        hash_seed: u64,
+        clock: Arc<GroupClock>,
+    ) -> Self {
         let ids = (0..partitions).filter(|id| GroupId::of(PartitionId(*id), groups) == group);
         let make = |id| Mutex::new(Partition::new(PartitionSettings { id: PartitionId(id), hash_seed }));
         Replica {
@@ -51,7 +58,7 @@ impl Replica {
             groups: groups.max(1),
             partitions: ids.map(make).collect(),
             applied: Mutex::default(),
-            clock: AtomicI64::new(i64::MIN),
+            clock,
             limits,
             hash_seed,
             exporting: AtomicBool::new(false),
@@ -81,25 +88,30 @@ impl Replica {
         &NoLayouts
     }
 
-    /// A time for a stamp or a read: never earlier than one before.
-    pub(crate) fn time(&self, wall: Millis) -> Millis {
-        self.clock.fetch_max(wall.0, Ordering::SeqCst);
-        Millis(self.clock.load(Ordering::SeqCst))
-    }
-
     /// The touches that go ahead of commands, see [`Partition::touches_for`].
     pub(crate) fn touches_for(&self, commands: &Bytes, stamp: Millis) -> Bytes {
         let mut touches = Encoder::default();
         for (partition, command) in Decoder::new(commands).into_iter().flatten().flatten() {
             let (LogCommand::Change(command), Some(cell)) = (command, self.cell(partition)) else { continue };
-            let command = Command { now: stamp, ..command };
-            cell.lock().touches_for(&command, &mut |map, key, read_at| {
-                let change = Change::Touch { key, read_at };
-                // A key that is in the store is short enough.
-                let _fits = touches.push(partition, &Command { map, change, ..command }.into());
-            });
+            let mut touch = touching(&mut touches, partition, stamp);
+            cell.lock().touches_for(&Command { now: stamp, ..command }, &mut touch);
         }
         if touches.is_empty() { Bytes::new() } else { touches.take().into() }
+    }
+
+    /// The touches that the log needs so that a new leader does not forget reads, see [`Partition::touches_until`].
+    pub(crate) fn touches_until(&self, now: Millis, until: Millis, limit: usize) -> Bytes {
+        let mut touches = Encoder::default();
+        for (partition, cell) in self.ids().zip(&self.partitions) {
+            let mut touch = touching(&mut touches, partition, now);
+            cell.lock().touches_until(now, until, limit, &mut touch);
+        }
+        if touches.is_empty() { Bytes::new() } else { touches.take().into() }
+    }
+
+    /// Forgets the reads of earlier terms, see [`Partition::forget_reads`].
+    pub(crate) fn forget_reads(&self) {
+        self.partitions.iter().for_each(|cell| cell.lock().forget_reads());
     }
 
     /// Applies an entry's batch.
@@ -107,7 +119,7 @@ impl Replica {
         let (stamp, submissions) = read_batch(batch.0.clone()).map_err(io::Error::other)?;
         // A partition that has seen a later time takes that one.
         let now = stamp;
-        self.clock.fetch_max(stamp.0, Ordering::SeqCst);
+        self.clock.applied(stamp);
         let mut applied = self.applied.lock();
         let mut answers = Vec::new();
         for (place, submission) in (0u64..).zip(&submissions) {
@@ -171,7 +183,7 @@ impl Replica {
         }
         let mut applied = self.applied.lock();
         for (cell, partition) in self.partitions.iter().zip(taken.partitions) {
-            self.clock.fetch_max(partition.time().0, Ordering::SeqCst);
+            self.clock.applied(partition.time());
             *cell.lock() = partition;
         }
         *applied = Applied { last: meta.last_log_id, membership: meta.last_membership.clone(), origins: taken.origins };
@@ -186,6 +198,14 @@ impl Replica {
         applied.origins.append(&mut out);
         self.partitions.iter().for_each(|cell| out.extend_from_slice(&cell.lock().logged_state()));
         (applied.last.map(|last| last.index), out)
+    }
+}
+
+fn touching(touches: &mut Encoder, partition: PartitionId, now: Millis) -> impl FnMut(MapId, &[u8], Millis) {
+    move |map, key, read_at| {
+        let change = Change::Touch { key, read_at };
+        // A key that is in the store is short enough.
+        let _fits = touches.push(partition, &Command { map, now, caller: Caller::default(), change }.into());
     }
 }
 

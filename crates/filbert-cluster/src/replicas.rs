@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use openraft::AsyncRuntime;
 use parking_lot::RwLock;
 
-use crate::wire::Request;
+use crate::wire::{Head, Request, is_bundle, read_requests, write_answers};
 use crate::{Group, GroupId, MemberId, RequestError};
+
+/// Requests that came together and are being answered at a time.
+const TOGETHER_MAX: usize = 64;
 
 /// The groups of a member.
 pub struct Replicas<R: AsyncRuntime> {
@@ -33,18 +37,27 @@ impl<R: AsyncRuntime> Replicas<R> {
         self.groups.read().get(&id).cloned()
     }
 
-    /// Answers another member's request, as [`Transport::call`](crate::Transport::call) brought it.
+    /// Answers another member's request, as [`Transport::call`](crate::Transport::call) brought it; or several that came together.
     ///
     /// # Errors
     /// The request cannot be read, is not for this member, or its group cannot answer.
     pub async fn answer(&self, request: Bytes) -> Result<Bytes, RequestError> {
-        let (wanted, group, request) = Request::<R>::read(request)?;
+        if !is_bundle(&request) {
+            return self.answer_one(request).await;
+        }
+        let requests = read_requests(&request)?;
+        let answers = stream::iter(requests).map(async |request| self.answer_one(request).await.ok());
+        Ok(write_answers(&answers.buffered(TOGETHER_MAX).collect::<Vec<_>>().await))
+    }
+
+    async fn answer_one(&self, request: Bytes) -> Result<Bytes, RequestError> {
+        let (Head { to: wanted, group, time }, request) = Request::<R>::read(request)?;
         if wanted != self.member {
             return Err(RequestError::OtherMember { wanted, found: self.member });
         }
         let Some(found) = self.group(group) else {
             return Err(RequestError::NoSuchGroup { member: self.member, group });
         };
-        found.answer(request).await.map(|answer| answer.write())
+        found.answer(time, request).await
     }
 }

@@ -123,14 +123,14 @@ impl Taking {
             };
             return Ok(Some((meta, Taken { partitions, origins })));
         }
-        let mut reader = Reader::new(page);
+        let mut reader = Reader::new(&page);
         let id = PartitionId(reader.u32("the partition of a page").map_err(|error| error.to_string())?);
-        let rest = reader.rest();
+        let (_, rest) = page.split_at(reader.offset());
         if replica.ids().nth(self.partitions.len()) != Some(id) {
             return Err(format!("a page of {id} is not the next one"));
         }
         let (_, import) = self.import.get_or_insert_with(|| (id, Import::new(replica.settings(id))));
-        import.page(&rest).map_err(|error| error.to_string())?;
+        import.page(rest).map_err(|error| error.to_string())?;
         if import.is_complete()
             && let Some((_, import)) = self.import.take()
         {
@@ -141,7 +141,7 @@ impl Taking {
 }
 
 fn read_head(page: Bytes) -> Result<(SnapshotMeta, Origins), filbert_store::CodecError> {
-    let mut reader = Reader::new(page);
+    let mut reader = Reader::new(&page);
     reader.version("the version of a snapshot")?;
     let last_log_id = read_log_id(&mut reader)?;
     let membership_id = read_log_id(&mut reader)?;

@@ -13,8 +13,10 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// What a request is about: each kind has a connection of its own, so that none waits behind another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lane {
-    /// Entries and heartbeats.
+    /// Entries.
     Data,
+    /// Heartbeats, which bear to be late: see [`SharedHeartbeats`](crate::SharedHeartbeats).
+    Heartbeats,
     /// Votes and handing over.
     Control,
     /// Pages of snapshots.

@@ -1,45 +1,84 @@
-//! What runs beside a group: its lease follows what a quorum has acknowledged, and its log is purged.
+//! What runs beside a group: its lease follows what a quorum has acknowledged, the log is told of reads that keep entries alive, and is
+//! purged.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bytes::Bytes;
 use openraft::async_runtime::WatchReceiver;
-use openraft::{AsyncRuntime, Instant, ServerState};
+use openraft::{AsyncRuntime, Instant, RaftMetrics, ServerState};
 
+use crate::MemberId;
 use crate::group::Shared;
+use crate::types::Types;
+
+/// Entries of one map in one partition that the log is told of at a time.
+const TOUCHES_MAX: usize = 256;
 
 /// Looks after a group until it stops.
 pub(crate) async fn run<R: AsyncRuntime>(group: Arc<Shared<R>>) {
-    let mut metrics = group.raft.metrics();
+    let metrics = group.raft.metrics();
     // A lease that is extended later than it could be is shorter, and no more.
     let pause = Duration::from_millis((group.settings.heartbeat_ms / 4).max(1));
+    let touch_pause = Duration::from_millis((group.settings.lease_ms / 2).max(1));
+    let mut touched = R::Instant::now();
+    let mut begun_term = 0;
     while !group.has_stopped() {
-        let applied = {
+        let (leading, applied) = {
             let now = metrics.borrow_watched();
             group.leader.store(now.current_leader.map_or(0, |leader| leader.0 + 1), Ordering::SeqCst);
-            let term = now.current_term;
-            let leads = now.state == ServerState::Leader && now.running_state.is_ok();
-            // The first entry of its own term is applied: all that others have acknowledged is there.
-            let has_begun = now.last_applied.is_some_and(|last| **last.committed_leader_id() == term);
-            let is_alone = now.membership_config.voter_ids().all(|voter| voter == group.member);
-            let at = if is_alone { Some(R::Instant::now()) } else { now.last_quorum_acked.map(|at| *at) };
-            let acknowledged = at.map(|at| group.nanoseconds(at));
-            match acknowledged.filter(|_| leads && has_begun) {
-                Some(at) => group.lease.extend(term, at, group.settings.lease_ms * 1_000_000),
-                None => group.lease.withdraw(),
-            }
-            now.last_applied.map(|last| last.index)
+            (leading(&group, &now), now.last_applied.map(|last| last.index))
         };
+        match leading {
+            Some((term, acknowledged)) => {
+                if begun_term < term {
+                    group.replica.forget_reads();
+                    begun_term = term;
+                }
+                group.lease.extend(term, group.nanoseconds(acknowledged), group.settings.lease_ms * 1_000_000);
+            }
+            None => group.lease.withdraw(),
+        }
+        if touched.elapsed() >= touch_pause && group.lease.check(group.nanoseconds(R::Instant::now())).is_some() {
+            touched = R::Instant::now();
+            // Refused when too much is on its way: then the next time.
+            let _later = group.waiting.propose(touches(&group), group.settings.waiting_bytes_max);
+        }
         if let Some(applied) = applied {
             purge(&group, applied).await;
-        }
-        if metrics.changed().await.is_err() {
-            break;
         }
         R::sleep(pause).await;
     }
     group.lease.withdraw();
+}
+
+/// The term in which this member leads and may serve reads, and when a quorum acknowledged that.
+fn leading<R: AsyncRuntime>(group: &Shared<R>, now: &RaftMetrics<Types<R>>) -> Option<(u64, R::Instant)> {
+    let term = now.current_term;
+    let leads = now.state == ServerState::Leader && now.running_state.is_ok();
+    // The first entry of its own term is applied: all that others have acknowledged is there.
+    let has_begun = now.last_applied.is_some_and(|last| **last.committed_leader_id() == term);
+    if !leads || !has_begun {
+        return None;
+    }
+    let voters: &[BTreeSet<MemberId>] = now.membership_config.membership().get_joint_config();
+    let is_alone = voters.iter().flatten().all(|voter| *voter == group.member);
+    let acknowledged = if is_alone {
+        group.clock.promise();
+        R::Instant::now()
+    } else {
+        *now.last_quorum_acked?
+    };
+    group.clock.grant(term, group.member, voters).then_some((term, acknowledged))
+}
+
+/// What the log has to be told of reads: entries that would expire before another member may have begun to lead.
+pub(crate) fn touches<R: AsyncRuntime>(group: &Shared<R>) -> Bytes {
+    let now = group.clock.read();
+    let ahead_ms = i64::try_from(group.settings.lease_ms.saturating_mul(2)).unwrap_or(i64::MAX);
+    group.replica.touches_until(now, now.plus(ahead_ms), TOUCHES_MAX)
 }
 
 /// Purges the older half of a log that is beyond its limits. The snapshot that this needs is only a position: one is made when a member

@@ -54,7 +54,7 @@ pub(crate) fn write_batch(stamp: Millis, submissions: &[Submission]) -> Bytes {
 }
 
 pub(crate) fn read_batch(bytes: Bytes) -> Result<(Millis, Vec<Submission>), CodecError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = Reader::new(&bytes);
     reader.version("the version of a batch")?;
     let stamp = Millis(reader.i64("the time stamp of a batch")?);
     let mut submissions = Vec::new();
@@ -69,8 +69,8 @@ pub(crate) fn read_batch(bytes: Bytes) -> Result<(Millis, Vec<Submission>), Code
             2 => Source::Open,
             found => return Err(reader.unexpected("the kind of a submission", u64::from(found), "0 to 2")),
         };
-        let touches = reader.bytes("the touches of a submission")?;
-        let commands = reader.bytes("the commands of a submission")?;
+        let touches = reader.shared("the touches of a submission")?;
+        let commands = reader.shared("the commands of a submission")?;
         submissions.push(Submission { source, touches, commands });
     }
     Ok((stamp, submissions))

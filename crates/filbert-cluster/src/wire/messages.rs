@@ -1,6 +1,7 @@
 //! Requests between members and their answers.
 //!
-//! A request: 1 byte of version (1); the member that it is for, 8; the group, 4; 1 byte of kind; by kind:
+//! A request: 1 byte of version (1); the member that it is for, 8; the group, 4; the time that the sender tells, 8, signed; 1 byte
+//! of kind; by kind:
 //!
 //! | kind | request | what follows |
 //! |---|---|---|
@@ -9,7 +10,7 @@
 //! | 4 | handing over | the leader's vote; who is to lead, 8; id of the leader's last entry, optional |
 //! | 5 | page of a snapshot | vote; number of the snapshot, 8; number of the page, 8; CRC-32 of the page, 4; page, bytes |
 //!
-//! An answer: 1 byte of version; 1 byte of kind: 1 success, 2 success up to an optional id, 3 conflict, 4 a vote that is higher; 5 a vote,
+//! An answer: 1 byte of version; the time that the member tells, 8, signed; 1 byte of kind: 1 success, 2 success up to an optional id, 3 conflict, 4 a vote that is higher; 5 a vote,
 //! an optional id, and 1: whether it was granted; 6 handing over: 0 accepted, 1 refused; 7 the page that has to come next, 8;
 //! 8 the snapshot is installed, a vote.
 //!
@@ -18,7 +19,7 @@
 //! and voters, 8 each; number of members, 4, and members, 8 each.
 
 use bytes::Bytes;
-use filbert_store::CodecError;
+use filbert_store::{CodecError, Millis};
 use openraft::AsyncRuntime;
 use openraft::impls::EmptyNode;
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeaderRequest, VoteRequest, VoteResponse};
@@ -27,6 +28,16 @@ use super::{Reader, append_bytes};
 use crate::types::{Batch, Committed, Entry, LogId, Membership, Payload, Types, Vote};
 use crate::{GroupId, MemberId};
 
+/// What stands before every request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) to: MemberId,
+    pub(crate) group: GroupId,
+    /// See `clock.rs`.
+    pub(crate) time: Millis,
+}
+
+#[derive(Debug)]
 pub(crate) enum Request<R: AsyncRuntime> {
     Append(AppendEntriesRequest<Types<R>>),
     Vote(VoteRequest<Types<R>>),
@@ -35,6 +46,7 @@ pub(crate) enum Request<R: AsyncRuntime> {
     Page { vote: Vote, snapshot: u64, number: u64, page: Bytes },
 }
 
+#[derive(Debug)]
 pub(crate) enum Response<R: AsyncRuntime> {
     Append(AppendEntriesResponse<Types<R>>),
     Vote(VoteResponse<Types<R>>),
@@ -52,7 +64,7 @@ fn append_vote(out: &mut Vec<u8>, vote: &Vote) {
     out.push(u8::from(vote.committed));
 }
 
-fn read_vote(reader: &mut Reader) -> Result<Vote, CodecError> {
+fn read_vote(reader: &mut Reader<'_>) -> Result<Vote, CodecError> {
     let (term, member) = (reader.u64("a vote")?, MemberId(reader.u64("a vote")?));
     let vote = if reader.flag("a vote")? { Vote::new_committed(term, member) } else { Vote::new(term, member) };
     Ok(vote)
@@ -65,7 +77,7 @@ pub(crate) fn append_log_id(out: &mut Vec<u8>, id: Option<&LogId>) {
     }
 }
 
-pub(crate) fn read_log_id(reader: &mut Reader) -> Result<Option<LogId>, CodecError> {
+pub(crate) fn read_log_id(reader: &mut Reader<'_>) -> Result<Option<LogId>, CodecError> {
     if !reader.flag("an id of the log")? {
         return Ok(None);
     }
@@ -84,9 +96,9 @@ pub(crate) fn append_membership(out: &mut Vec<u8>, membership: &Membership) {
     membership.nodes().for_each(|(member, _)| u64s(out, &[member.0]));
 }
 
-pub(crate) fn read_membership(reader: &mut Reader) -> Result<Membership, CodecError> {
+pub(crate) fn read_membership(reader: &mut Reader<'_>) -> Result<Membership, CodecError> {
     const WHAT: &str = "a membership";
-    let members = |reader: &mut Reader| {
+    let members = |reader: &mut Reader<'_>| {
         let count = reader.u32(WHAT)?;
         (0..count).map(|_| reader.u64(WHAT).map(MemberId)).collect::<Result<Vec<_>, _>>()
     };
@@ -119,13 +131,13 @@ fn append_entry(out: &mut Vec<u8>, entry: &Entry) {
     }
 }
 
-fn read_entry(reader: &mut Reader) -> Result<Entry, CodecError> {
+fn read_entry(reader: &mut Reader<'_>) -> Result<Entry, CodecError> {
     let Some(log_id) = read_log_id(reader)? else {
         return Err(reader.unexpected("the id of an entry", 0, "an id"));
     };
     let payload = match reader.u8("the kind of an entry")? {
         0 => Payload::Blank,
-        1 => Payload::Normal(Batch(reader.bytes("a batch")?)),
+        1 => Payload::Normal(Batch(reader.shared("a batch")?)),
         2 => Payload::Membership(read_membership(reader)?),
         found => return Err(reader.unexpected("the kind of an entry", u64::from(found), "0 to 2")),
     };
@@ -133,10 +145,11 @@ fn read_entry(reader: &mut Reader) -> Result<Entry, CodecError> {
 }
 
 impl<R: AsyncRuntime> Request<R> {
-    pub(crate) fn write(&self, to: MemberId, group: GroupId) -> Bytes {
+    pub(crate) fn write(&self, head: &Head) -> Bytes {
         let mut out = vec![1];
-        u64s(&mut out, &[to.0]);
-        out.extend_from_slice(&group.0.to_le_bytes());
+        u64s(&mut out, &[head.to.0]);
+        out.extend_from_slice(&head.group.0.to_le_bytes());
+        out.extend_from_slice(&head.time.0.to_le_bytes());
         match self {
             Request::Append(append) => {
                 out.push(1);
@@ -169,11 +182,12 @@ impl<R: AsyncRuntime> Request<R> {
         out.into()
     }
 
-    pub(crate) fn read(bytes: Bytes) -> Result<(MemberId, GroupId, Request<R>), CodecError> {
-        let mut reader = Reader::new(bytes);
+    pub(crate) fn read(bytes: Bytes) -> Result<(Head, Request<R>), CodecError> {
+        let mut reader = Reader::new(&bytes);
         reader.version("the version of a request")?;
         let to = MemberId(reader.u64("the member that a request is for")?);
         let group = GroupId(reader.u32("the group of a request")?);
+        let head = Head { to, group, time: reader.millis("the time of a request")? };
         let kind = reader.u8("the kind of a request")?;
         let request = match kind {
             1 => {
@@ -197,7 +211,7 @@ impl<R: AsyncRuntime> Request<R> {
                 let vote = read_vote(&mut reader)?;
                 let (snapshot, number) = (reader.u64("a snapshot")?, reader.u64("a page")?);
                 let crc = reader.u32("the checksum of a page")?;
-                let page = reader.bytes("a page")?;
+                let page = reader.shared("a page")?;
                 if crc32fast::hash(&page) != crc {
                     return Err(reader.unexpected("the checksum of a page", u64::from(crc), "that of its bytes"));
                 }
@@ -206,13 +220,14 @@ impl<R: AsyncRuntime> Request<R> {
             found => return Err(reader.unexpected("the kind of a request", u64::from(found), "1 to 5")),
         };
         reader.end("a request")?;
-        Ok((to, group, request))
+        Ok((head, request))
     }
 }
 
 impl<R: AsyncRuntime> Response<R> {
-    pub(crate) fn write(&self) -> Bytes {
+    pub(crate) fn write(&self, time: Millis) -> Bytes {
         let mut out = vec![1];
+        out.extend_from_slice(&time.0.to_le_bytes());
         match self {
             Response::Append(AppendEntriesResponse::Success) => out.push(1),
             Response::Append(AppendEntriesResponse::PartialSuccess(id)) => {
@@ -243,9 +258,10 @@ impl<R: AsyncRuntime> Response<R> {
         out.into()
     }
 
-    pub(crate) fn read(bytes: Bytes) -> Result<Response<R>, CodecError> {
-        let mut reader = Reader::new(bytes);
+    pub(crate) fn read(bytes: Bytes) -> Result<(Millis, Response<R>), CodecError> {
+        let mut reader = Reader::new(&bytes);
         reader.version("the version of an answer")?;
+        let time = reader.millis("the time of an answer")?;
         let response = match reader.u8("the kind of an answer")? {
             1 => Response::Append(AppendEntriesResponse::Success),
             2 => Response::Append(AppendEntriesResponse::PartialSuccess(read_log_id(&mut reader)?)),
@@ -261,6 +277,6 @@ impl<R: AsyncRuntime> Response<R> {
             found => return Err(reader.unexpected("the kind of an answer", u64::from(found), "1 to 8")),
         };
         reader.end("an answer")?;
-        Ok(response)
+        Ok((time, response))
     }
 }

@@ -114,7 +114,7 @@ fn append(out: &mut Vec<u8>, reply: &OwnedReply) {
 }
 
 pub(crate) fn read_replies(bytes: Bytes) -> Result<Vec<OwnedReply>, CodecError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = Reader::new(&bytes);
     reader.version("the version of replies")?;
     let count = reader.u32("the number of replies")?;
     let mut replies = Vec::new();
@@ -125,18 +125,17 @@ pub(crate) fn read_replies(bytes: Bytes) -> Result<Vec<OwnedReply>, CodecError> 
     Ok(replies)
 }
 
-fn read(reader: &mut Reader) -> Result<OwnedReply, CodecError> {
+fn read(reader: &mut Reader<'_>) -> Result<OwnedReply, CodecError> {
     const WHAT: &str = "a reply";
-    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     Ok(match reader.u8(WHAT)? {
         0 => OwnedReply::Done,
         1 => OwnedReply::Flag(false),
         2 => OwnedReply::Flag(true),
         3 => OwnedReply::Previous(None),
-        4 => OwnedReply::Previous(Some(reader.bytes(WHAT)?)),
+        4 => OwnedReply::Previous(Some(reader.shared(WHAT)?)),
         5 => OwnedReply::Count(reader.u64(WHAT)?),
         6 => OwnedReply::Locked { free_at: None },
-        7 => OwnedReply::Locked { free_at: Some(Millis(reader.i64(WHAT)?)) },
+        7 => OwnedReply::Locked { free_at: Some(reader.millis(WHAT)?) },
         8 => {
             let count = reader.u64(WHAT)?;
             let mut places = Vec::new();
@@ -148,14 +147,10 @@ fn read(reader: &mut Reader) -> Result<OwnedReply, CodecError> {
         9 => OwnedReply::Held(reader.u64(WHAT)? as u32),
         10 => OwnedReply::NotOwner { owner: None },
         11 => OwnedReply::NotOwner { owner: Some(reader.caller(WHAT)?) },
-        12 => OwnedReply::Refused(StoreError::KeyTooLarge {
-            bytes: size(reader.u64(WHAT)?),
-            bytes_max: size(reader.u64(WHAT)?),
-        }),
-        13 => OwnedReply::Refused(StoreError::ValueTooLarge {
-            bytes: size(reader.u64(WHAT)?),
-            bytes_max: size(reader.u64(WHAT)?),
-        }),
+        12 => OwnedReply::Refused(StoreError::KeyTooLarge { bytes: reader.size(WHAT)?, bytes_max: reader.size(WHAT)? }),
+        13 => {
+            OwnedReply::Refused(StoreError::ValueTooLarge { bytes: reader.size(WHAT)?, bytes_max: reader.size(WHAT)? })
+        }
         14 => OwnedReply::Refused(StoreError::NoSuchMap(MapId(reader.u64(WHAT)? as u32))),
         found => return Err(reader.unexpected(WHAT, u64::from(found), "0 to 14")),
     })

@@ -1,6 +1,9 @@
 //! Whether a history of one key is linearizable: the search of Wing and Gong (Testing and Verifying Concurrent Objects, 1993) with
 //! the memory of Lowe (Testing for linearizability, 2017), key by key as Horn and Kroening do (P-compositionality, 2015). An operation
 //! whose outcome is unknown may take effect at any moment after it began, or never.
+//!
+//! What expires does so once, at a moment of its own: an entry or a lock that was found expired does not come back. When that may be is
+//! bounded by the time that the operations took, and by how far clocks may differ ([`Slack`]).
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,10 +11,16 @@ use std::collections::{BTreeMap, HashSet};
 pub enum Kind {
     Get,
     Put(u64),
+    /// With a time to live.
+    PutFor(u64, u64),
+    /// With a max idle time.
+    PutIdle(u64, u64),
     PutIfAbsent(u64),
     ReplaceIfSame(u64, u64),
     Remove,
     Lock,
+    /// With a lease.
+    LockFor(u64),
     Unlock,
 }
 
@@ -32,49 +41,131 @@ pub struct Operation {
     pub began: u64,
     /// When it ended, and how; `None` if nobody knows.
     pub ended: Option<(u64, Outcome)>,
+    /// True time between which it took effect, in milliseconds.
+    pub within_ms: (u64, u64),
+}
+
+/// How far the time of a group may be from true time.
+#[derive(Clone, Copy, Debug)]
+pub struct Slack {
+    /// `None`: clocks have jumped, and what expires may do so at any time.
+    pub ms: Option<u64>,
+}
+
+/// When something ends: not before the first moment, and before the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct End(u64, u64);
+
+const NEVER: End = End(u64::MAX, u64::MAX);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Life {
+    Endless,
+    Ttl(u64, End),
+    /// A read that nobody had an answer of has kept the entry alive as well: there is no last moment.
+    Idle(u64, u64),
+}
+
+impl Life {
+    fn end(self) -> End {
+        match self {
+            Life::Endless => NEVER,
+            Life::Ttl(_, end) => end,
+            Life::Idle(_, earliest) => End(earliest, u64::MAX),
+        }
+    }
+}
+
+/// An operation as the register sees it.
+#[derive(Clone, Copy)]
+struct Moment {
+    client: u32,
+    within_ms: (u64, u64),
+    slack: Slack,
+}
+
+impl Moment {
+    /// The end of something that lasts from now on.
+    fn end_after(&self, ms: u64) -> End {
+        let Some(slack) = self.slack.ms else { return End(0, u64::MAX) };
+        let (from, to) = self.within_ms;
+        End((from + ms).saturating_sub(slack), to.saturating_add(ms + slack))
+    }
+
+    /// Whether it may be before the end, and whether behind it.
+    fn sides(&self, end: End) -> [bool; 2] {
+        [self.within_ms.0 < end.1, self.within_ms.1 >= end.0 && end != NEVER]
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Register {
-    value: Option<u64>,
-    lock: Option<(u32, u32)>,
+    value: Option<(u64, Life)>,
+    lock: Option<(u32, u32, End)>,
 }
 
 impl Register {
-    fn apply(mut self, client: u32, kind: Kind) -> (Register, Outcome) {
-        let is_foreign = self.lock.is_some_and(|(owner, _)| owner != client);
+    /// What it may have become by the time of an operation: what expires has done so, or has not.
+    fn aged(self, moment: &Moment) -> impl Iterator<Item = Register> {
+        let value = self.value.map_or([true, false], |(_, life)| moment.sides(life.end()));
+        let lock = self.lock.map_or([true, false], |(_, _, end)| moment.sides(end));
+        [(0, 0), (0, 1), (1, 0), (1, 1)]
+            .into_iter()
+            .filter(move |(v, l)| value[*v] && lock[*l])
+            .map(move |(v, l)| Register { value: self.value.filter(|_| v == 0), lock: self.lock.filter(|_| l == 0) })
+    }
+
+    fn apply(mut self, moment: &Moment, kind: Kind) -> (Register, Outcome) {
+        let client = moment.client;
+        let is_foreign = self.lock.is_some_and(|(owner, ..)| owner != client);
         if is_foreign && !matches!(kind, Kind::Get | Kind::Unlock) {
             return (self, Outcome::Locked);
         }
-        let before = Outcome::Value(self.value);
+        let before = Outcome::Value(self.value.map(|(value, _)| value));
         let outcome = match kind {
-            Kind::Get => before,
+            Kind::Get => {
+                self.touch(moment);
+                before
+            }
             Kind::Put(value) => {
-                self.value = Some(value);
+                self.value = Some((value, Life::Endless));
+                before
+            }
+            Kind::PutFor(value, ms) => {
+                self.value = Some((value, Life::Ttl(ms, moment.end_after(ms))));
+                before
+            }
+            Kind::PutIdle(value, ms) => {
+                self.value = Some((value, Life::Idle(ms, moment.end_after(ms).0)));
                 before
             }
             Kind::PutIfAbsent(value) => {
-                self.value = self.value.or(Some(value));
+                self.touch(moment);
+                self.value = self.value.or(Some((value, Life::Endless)));
                 before
             }
             Kind::ReplaceIfSame(expected, value) => {
-                let is_same = self.value == Some(expected);
-                if is_same {
-                    self.value = Some(value);
+                let old = self.value.filter(|(value, _)| *value == expected);
+                if let Some((_, life)) = old {
+                    // The same durations begin anew.
+                    let life = match life {
+                        Life::Endless => Life::Endless,
+                        Life::Ttl(ms, _) => Life::Ttl(ms, moment.end_after(ms)),
+                        Life::Idle(ms, _) => Life::Idle(ms, moment.end_after(ms).0),
+                    };
+                    self.value = Some((value, life));
                 }
-                Outcome::Flag(is_same)
+                Outcome::Flag(old.is_some())
             }
             Kind::Remove => {
                 self.value = None;
                 before
             }
-            Kind::Lock => {
-                self.lock = Some((client, self.lock.map_or(1, |(_, holds)| holds + 1)));
-                Outcome::Flag(true)
-            }
+            Kind::Lock => self.hold(client, NEVER),
+            Kind::LockFor(ms) => self.hold(client, moment.end_after(ms)),
             Kind::Unlock => match self.lock {
-                Some((owner, holds)) if owner == client => {
-                    self.lock = (holds > 1).then_some((owner, holds - 1));
+                Some((owner, holds, end)) if owner == client => {
+                    self.lock = (holds > 1).then_some((owner, holds - 1, end));
                     Outcome::Done
                 }
                 _ => Outcome::NotOwner,
@@ -82,10 +173,21 @@ impl Register {
         };
         (self, outcome)
     }
+
+    fn hold(&mut self, client: u32, end: End) -> Outcome {
+        self.lock = Some((client, self.lock.map_or(1, |(_, holds, _)| holds + 1), end));
+        Outcome::Flag(true)
+    }
+
+    fn touch(&mut self, moment: &Moment) {
+        if let Some((_, Life::Idle(ms, earliest))) = &mut self.value {
+            *earliest = moment.end_after(*ms).0.max(*earliest);
+        }
+    }
 }
 
 /// Checks all keys of a history; the operations of the first that is not linearizable.
-pub fn check(history: &[Operation]) -> Result<(), Vec<Operation>> {
+pub fn check(history: &[Operation], slack: Slack) -> Result<(), Vec<Operation>> {
     let mut keys: BTreeMap<u32, Vec<Operation>> = BTreeMap::new();
     for operation in history {
         // A read that nobody had an answer of says nothing.
@@ -95,11 +197,11 @@ pub fn check(history: &[Operation]) -> Result<(), Vec<Operation>> {
     }
     keys.into_values().try_for_each(|mut operations| {
         operations.sort_by_key(|operation| operation.began);
-        if is_linearizable(&operations) { Ok(()) } else { Err(operations) }
+        if is_linearizable(&operations, slack) { Ok(()) } else { Err(operations) }
     })
 }
 
-fn is_linearizable(operations: &[Operation]) -> bool {
+fn is_linearizable(operations: &[Operation], slack: Slack) -> bool {
     let mut seen = HashSet::new();
     let mut stack = vec![(vec![0u64; operations.len().div_ceil(64)], Register::default())];
     let has = |done: &[u64], at: usize| done[at / 64] >> (at % 64) & 1 == 1;
@@ -110,33 +212,81 @@ fn is_linearizable(operations: &[Operation]) -> bool {
             return true;
         };
         for (at, operation) in open().take_while(|(_, operation)| operation.began < end) {
-            let (after, outcome) = register.apply(operation.client, operation.kind);
-            if operation.ended.is_some_and(|(_, told)| told != outcome) {
-                continue;
-            }
-            let mut done = done.clone();
-            done[at / 64] |= 1 << (at % 64);
-            if seen.insert((done.clone(), after)) {
-                stack.push((done, after));
+            let moment = Moment { client: operation.client, within_ms: operation.within_ms, slack };
+            for aged in register.aged(&moment) {
+                let (after, outcome) = aged.apply(&moment, operation.kind);
+                if operation.ended.is_some_and(|(_, told)| told != outcome) {
+                    continue;
+                }
+                let mut done = done.clone();
+                done[at / 64] |= 1 << (at % 64);
+                if seen.insert((done.clone(), after)) {
+                    stack.push((done, after));
+                }
             }
         }
     }
     false
 }
 
-#[test]
-fn the_checker_knows_good_from_bad() {
-    let operation = |client, kind, began, ended| Operation { client, key: 1, kind, began, ended };
-    let put = operation(1, Kind::Put(1), 1, Some((4, Outcome::Value(None))));
-    let seen = operation(2, Kind::Get, 2, Some((3, Outcome::Value(Some(1)))));
-    let unseen = operation(2, Kind::Get, 5, Some((6, Outcome::Value(None))));
-    assert!(check(&[put.clone(), seen.clone()]).is_ok());
-    assert!(check(&[put.clone(), unseen.clone()]).is_err());
-    let lost = Operation { ended: None, ..put };
-    assert!(check(&[lost.clone(), unseen.clone()]).is_ok());
-    // What was seen once does not go away again.
-    assert!(check(&[lost, seen, unseen]).is_err());
-    let lock = operation(1, Kind::Lock, 1, Some((2, Outcome::Flag(true))));
-    let through = operation(2, Kind::Put(2), 3, Some((4, Outcome::Value(None))));
-    assert!(check(&[lock, through]).is_err());
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXACT: Slack = Slack { ms: Some(0) };
+    const JUMPED: Slack = Slack { ms: None };
+
+    /// What a client did, from one event to another, which are as many milliseconds.
+    fn operation(client: u32, kind: Kind, began: u64, ended: Option<(u64, Outcome)>) -> Operation {
+        let within_ms = (began, ended.map_or(u64::MAX, |(end, _)| end));
+        Operation { client, key: 1, kind, began, ended, within_ms }
+    }
+
+    #[test]
+    fn the_checker_knows_good_from_bad() {
+        let put = operation(1, Kind::Put(1), 1, Some((4, Outcome::Value(None))));
+        let seen = operation(2, Kind::Get, 2, Some((3, Outcome::Value(Some(1)))));
+        let unseen = operation(2, Kind::Get, 5, Some((6, Outcome::Value(None))));
+        assert!(check(&[put.clone(), seen.clone()], EXACT).is_ok());
+        assert!(check(&[put.clone(), unseen.clone()], EXACT).is_err());
+        let lost = Operation { ended: None, ..put };
+        assert!(check(&[lost.clone(), unseen.clone()], EXACT).is_ok());
+        // What was seen once does not go away again.
+        assert!(check(&[lost, seen, unseen], EXACT).is_err());
+        let lock = operation(1, Kind::Lock, 1, Some((2, Outcome::Flag(true))));
+        let through = operation(2, Kind::Put(2), 3, Some((4, Outcome::Value(None))));
+        assert!(check(&[lock, through], EXACT).is_err());
+    }
+
+    #[test]
+    fn what_has_expired_does_not_come_back() {
+        let put = operation(1, Kind::PutFor(1, 10), 1, Some((2, Outcome::Value(None))));
+        let get = |began, value| operation(2, Kind::Get, began, Some((began + 1, Outcome::Value(value))));
+        let history = |seen: &[(u64, Option<u64>)]| {
+            let gets = seen.iter().map(|(began, value)| get(*began, *value));
+            [put.clone()].into_iter().chain(gets).collect::<Vec<_>>()
+        };
+        let comes_back = history(&[(3, Some(1)), (20, None), (30, Some(1))]);
+        assert!(check(&comes_back, EXACT).is_err() && check(&comes_back, JUMPED).is_err());
+        let goes = history(&[(3, Some(1)), (20, None), (30, None)]);
+        assert!(check(&goes, EXACT).is_ok() && check(&goes, JUMPED).is_ok());
+        let (early, late) = (history(&[(3, None)]), history(&[(20, Some(1))]));
+        assert!(check(&early, EXACT).is_err() && check(&late, EXACT).is_err());
+        assert!(check(&early, Slack { ms: Some(8) }).is_ok() && check(&late, Slack { ms: Some(9) }).is_ok());
+        assert!(check(&early, JUMPED).is_ok() && check(&late, JUMPED).is_ok());
+    }
+
+    #[test]
+    fn reads_keep_an_entry_alive_and_a_lease_that_ended_frees_a_key() {
+        let put = operation(1, Kind::PutIdle(1, 10), 1, Some((2, Outcome::Value(None))));
+        let read = operation(2, Kind::Get, 8, Some((9, Outcome::Value(Some(1)))));
+        let gone = operation(2, Kind::Get, 13, Some((14, Outcome::Value(None))));
+        assert!(check(&[put.clone(), gone.clone()], EXACT).is_ok());
+        assert!(check(&[put, read, gone], EXACT).is_err());
+        let lock = operation(1, Kind::LockFor(10), 1, Some((2, Outcome::Flag(true))));
+        let early = operation(2, Kind::Lock, 5, Some((6, Outcome::Flag(true))));
+        let late = operation(2, Kind::Lock, 15, Some((16, Outcome::Flag(true))));
+        assert!(check(&[lock.clone(), early], EXACT).is_err());
+        assert!(check(&[lock, late], EXACT).is_ok());
+    }
 }

@@ -17,6 +17,14 @@ pub struct State {
     pub members: BTreeMap<MemberId, (NodeId, Arc<Replicas<Sim>>)>,
     /// Directions in which nothing arrives.
     pub cuts: BTreeSet<(MemberId, MemberId)>,
+    /// Directions in which nothing of a lane arrives.
+    pub lane_cuts: BTreeSet<(MemberId, MemberId, Lane)>,
+    /// For how long everything is lost, and how often, in milliseconds.
+    pub bursts_ms: Option<(u64, u64)>,
+    /// A member whose messages of a lane take so much longer, in microseconds.
+    pub slow: Option<(MemberId, Lane, u64)>,
+    /// Planted: members acknowledge the times that they are told, and do not keep them.
+    pub forgets_times: bool,
     pub delay_us: (u64, u64),
     /// In thousandths.
     pub drops: u32,
@@ -34,6 +42,10 @@ impl Network {
         Network(Arc::new(Mutex::new(State {
             members: BTreeMap::new(),
             cuts: BTreeSet::new(),
+            lane_cuts: BTreeSet::new(),
+            bursts_ms: None,
+            slow: None,
+            forgets_times: false,
             delay_us: (100, 2_000),
             drops: 0,
             repeats: 0,
@@ -62,6 +74,8 @@ impl Network {
     pub fn heal(&self) {
         self.set(|state| {
             state.cuts.clear();
+            state.lane_cuts.clear();
+            (state.bursts_ms, state.slow) = (None, None);
             (state.drops, state.repeats, state.reorders, state.delay_us) = (0, 0, false, (100, 2_000));
         });
     }
@@ -70,9 +84,15 @@ impl Network {
     fn delay(&self, from: MemberId, to: MemberId, lane: Lane) -> Option<Duration> {
         let mut state = self.0.lock().unwrap();
         let (least, most) = state.delay_us;
-        let delay = state.random.random_range(least..=most) * 1_000;
-        let is_lost = state.random.random_range(0..1_000) < state.drops || state.cuts.contains(&(from, to));
+        let mut delay = state.random.random_range(least..=most) * 1_000;
+        if let Some((_, _, more_us)) = state.slow.filter(|slow| (slow.0 == from || slow.0 == to) && slow.1 == lane) {
+            delay += more_us * 1_000;
+        }
         let now = now_ns();
+        let is_lost = state.random.random_range(0..1_000) < state.drops
+            || state.cuts.contains(&(from, to))
+            || state.lane_cuts.contains(&(from, to, lane))
+            || state.bursts_ms.is_some_and(|(lasts, every)| now / 1_000_000 % every < lasts);
         let mut at = now + delay;
         if !state.reorders {
             let last = state.last.entry((from, to, lane)).or_default();
@@ -97,6 +117,8 @@ impl Transport for End {
             let often = state.repeats;
             1 + u32::from(state.random.random_range(0..1_000) < often)
         };
+        let forgets = network.0.lock().unwrap().forgets_times;
+        let (request, told) = if forgets { without_time(&request) } else { (request, None) };
         let (sender, receiver) = oneshot::channel();
         let sender = Arc::new(Mutex::new(Some(sender)));
         for _ in 0..repeats {
@@ -111,7 +133,7 @@ impl Transport for End {
                 Sim::sleep(back).await;
                 let Some(sender) = sender.lock().unwrap().take() else { return };
                 let _gone = match answer {
-                    Ok(Ok(answer)) => sender.send(Ok(answer)),
+                    Ok(Ok(answer)) => sender.send(Ok(with_time(answer, told))),
                     Ok(Err(_)) => sender.send(Err(TransportError::Broken(to))),
                     Err(_) => return,
                 };
@@ -124,4 +146,26 @@ impl Transport for End {
             }
         })
     }
+}
+
+/// Where the time of its sender stands in a request, behind version, member and group; its kind follows. See `wire/messages.rs`.
+const REQUEST_TIME: usize = 13;
+const APPEND: u8 = 1;
+
+/// A request that tells no time; the time of an append.
+fn without_time(request: &Bytes) -> (Bytes, Option<[u8; 8]>) {
+    let mut bytes = request.to_vec();
+    let time = &mut bytes[REQUEST_TIME..REQUEST_TIME + 8];
+    let told = time.try_into().unwrap();
+    time.copy_from_slice(&i64::MIN.to_le_bytes());
+    let is_append = bytes[REQUEST_TIME + 8] == APPEND;
+    (bytes.into(), is_append.then_some(told))
+}
+
+/// An answer that claims to know a time.
+fn with_time(answer: Bytes, told: Option<[u8; 8]>) -> Bytes {
+    let Some(told) = told else { return answer };
+    let mut bytes = answer.to_vec();
+    bytes[1..9].copy_from_slice(&told);
+    bytes.into()
 }

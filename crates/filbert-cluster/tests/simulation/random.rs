@@ -1,24 +1,41 @@
 //! Histories with faults drawn from a seed.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use filbert_cluster::{Lane, MemberId};
+use filbert_data::PartitionId;
+use filbert_store::{Caller, Change, Command, Encoder, Expiry, Millis, PutMode};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::checker;
-use crate::cluster::{Cluster, Faults, sleep_ms};
+use crate::cluster::{Cluster, Faults, MAP, sleep_ms};
 use crate::runtime::{self, TEST, spawn_on};
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// One history: the trace of all that ran, how many operations there were, and the first key that is wrong.
-pub fn history(seed: u64, faults: Faults, rounds: u32) -> (u64, usize, Result<(), String>) {
+/// What became of one history.
+pub struct Played {
+    /// A hash of all that ran.
+    trace: u64,
+    operations: usize,
+    /// What happened, and how often.
+    seen: BTreeMap<&'static str, u64>,
+    /// The operations of the first key that is wrong.
+    pub checked: Result<(), String>,
+}
+
+/// One history of so many faults.
+pub fn history(seed: u64, faults: Faults, rounds: u32) -> Played {
     let main = async move {
         let mut random = StdRng::seed_from_u64(seed);
         let voters = if random.random_range(0..3) == 0 { 5 } else { 3 };
         let groups = random.random_range(1..3);
         let cluster = Cluster::form(seed, voters, groups, faults).await;
-        let clients = (0..4).map(|client| spawn_on(TEST, cluster.clone().client(client))).collect();
+        let clients = cluster.start_clients();
         for _ in 0..rounds {
             fault(&cluster, &mut random).await;
             sleep_ms(random.random_range(100..3_500)).await;
@@ -29,11 +46,12 @@ pub fn history(seed: u64, faults: Faults, rounds: u32) -> (u64, usize, Result<()
             sleep_ms(random.random_range(100..1_200)).await;
         }
         cluster.settle(clients).await;
-        let history = cluster.0.history.lock().unwrap();
-        (history.len(), checker::check(&history).map_err(|wrong| format!("{wrong:#?}")))
+        let (operations, checked) = cluster.checked();
+        let seen = cluster.0.seen.lock().unwrap().clone();
+        (operations, seen, checked.map_err(|wrong| format!("{wrong:#?}")))
     };
-    let ((operations, checked), trace) = runtime::run(seed, main);
-    (trace, operations, checked)
+    let ((operations, seen, checked), trace) = runtime::run(seed, main);
+    Played { trace, operations, seen, checked }
 }
 
 /// A fault of a random kind.
@@ -43,8 +61,8 @@ async fn fault(cluster: &Cluster, random: &mut StdRng) {
     let other = ids[random.random_range(0..ids.len())];
     let network = &cluster.0.network;
     let leader = cluster.leader(0).unwrap_or(one);
-    let others = |of| ids.iter().copied().filter(|id| *id != of).collect::<Vec<_>>();
-    match random.random_range(0..13) {
+    let others = cluster.others(leader);
+    match random.random_range(0..20) {
         0 => {
             cluster.crash(one);
             cluster.replace(one).await;
@@ -56,45 +74,107 @@ async fn fault(cluster: &Cluster, random: &mut StdRng) {
         2 => runtime::pause(cluster.node(leader)),
         3 => runtime::pause(cluster.node(one)),
         // The leader alone on its side.
-        4 => network.cut(&[leader], &others(leader)),
+        4 => network.cut(&[leader], &others),
         5 => {
             let (few, many) = ids.split_at(ids.len() / 2);
             network.cut(few, many);
         }
         // A bridge: two do not see each other, all others see both.
         6 => network.cut(&[one], &[other]),
-        7 => network.set(|state| state.cuts.extend(others(leader).iter().map(|id| (*id, leader)))),
-        8 => network.set(|state| state.cuts.extend(others(leader).iter().map(|id| (leader, *id)))),
+        7 => network.set(|state| state.cuts.extend(others.iter().map(|id| (*id, leader)))),
+        8 => network.set(|state| state.cuts.extend(others.iter().map(|id| (leader, *id)))),
         9 => network.set(|state| (state.drops, state.repeats) = (150, 150)),
         10 => network.set(|state| (state.reorders, state.delay_us) = (true, (100, 60_000))),
         11 => {
             cluster.at(leader, 0, move |group| async move { group.transfer_leadership(one).await }).await;
         }
-        _ => {
+        12 => {
             network.set(|state| (state.drops, state.reorders) = (80, true));
             cluster.crash(one);
             cluster.replace(one).await;
         }
+        13 => runtime::suspend(cluster.node(one), Duration::from_millis(random.random_range(200..3_000))),
+        14 => cluster.jump_clock(one, random.random_range(-2_000..2_000)),
+        15 => network.set(|state| state.bursts_ms = Some((250, 400))),
+        // Both need a snapshot afterwards, while one gets its pages late.
+        16 => lag(cluster, &others, others[0]).await,
+        17 => lag(cluster, &others[..1], others[0]).await,
+        18 => overload(cluster, leader).await,
+        _ => {
+            // A majority is left of the group, and then of the change that replaces the first.
+            cluster.crash(one);
+            let changing = cluster.clone();
+            let change = spawn_on(TEST, async move { changing.replace(one).await });
+            sleep_ms(random.random_range(0..400)).await;
+            network.cut(&[other], &cluster.others(other));
+            sleep_ms(random.random_range(100..1_500)).await;
+            network.heal();
+            change.await.unwrap();
+        }
+    }
+}
+
+/// Keeps members behind until they need a snapshot, unless that leaves no majority to go on with; one of them gets pages late.
+async fn lag(cluster: &Cluster, behind: &[MemberId], slow: MemberId) {
+    let voters: BTreeSet<MemberId> = cluster.ids().into_iter().collect();
+    let count = behind.len().min((voters.len() - 1) / 2);
+    for id in &behind[..count] {
+        cluster.network().cut(&[*id], &cluster.others(*id));
+    }
+    sleep_ms(2_500).await;
+    cluster.network().heal();
+    cluster.network().set(|state| state.slow = Some((slow, Lane::Snapshots, 40_000)));
+}
+
+/// Submits more than may wait.
+async fn overload(cluster: &Cluster, leader: MemberId) {
+    let value = vec![7; 4 << 10];
+    let change = Change::Put { key: b"large", value: &value, expiry: Expiry::NEVER, mode: PutMode::Set };
+    let command = Command { map: MAP, now: Millis(0), caller: Caller::default(), change };
+    let mut commands = Encoder::default();
+    commands.push(PartitionId(0), &command.into()).unwrap();
+    let commands = Bytes::from(commands.take());
+    for _ in 0..60 {
+        let (cluster, commands) = (cluster.clone(), commands.clone());
+        drop(spawn_on(TEST, async move {
+            let submitted = cluster.at(leader, 0, |group| async move { group.submit(None, commands).await }).await;
+            if let Some(Err(filbert_cluster::SubmitError::Overloaded { .. })) = submitted {
+                cluster.saw("overload");
+            }
+        }));
     }
 }
 
 #[test]
 fn random_histories_are_linearizable() {
     let first = number("FILBERT_SIM_SEED");
-    let count = if first.is_some() { 1 } else { number("FILBERT_SIM_HISTORIES").unwrap_or(100) };
+    let time = number("FILBERT_SIM_SECONDS").map(Duration::from_secs);
+    let count = match (time, first) {
+        (Some(_), _) => u64::MAX,
+        (None, Some(_)) => 1,
+        (None, None) => number("FILBERT_SIM_HISTORIES").unwrap_or(100),
+    };
+    let (began, mut histories, mut operations) = (Instant::now(), 0, 0);
+    let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     for seed in (first.unwrap_or(1)..).take(count as usize) {
+        if time.is_some_and(|time| began.elapsed() >= time) {
+            break;
+        }
         eprintln!("seed {seed}");
-        let (_, operations, checked) = history(seed, Faults::default(), 4);
-        assert!(operations > 100, "seed {seed}: {operations} operations");
-        if let Err(wrong) = checked {
+        let played = history(seed, Faults::default(), 4);
+        assert!(played.operations > 100, "seed {seed}: {} operations", played.operations);
+        if let Err(wrong) = played.checked {
             panic!("seed {seed} is not linearizable: {wrong}");
         }
+        (histories, operations) = (histories + 1, operations + played.operations);
+        played.seen.into_iter().for_each(|(what, count)| *seen.entry(what).or_default() += count);
     }
+    eprintln!("{histories} histories, {operations} operations; {seen:?}");
 }
 
 #[test]
 fn one_seed_gives_one_history() {
     let (first, again) = (history(77, Faults::default(), 2), history(77, Faults::default(), 2));
-    assert_eq!((first.0, first.1), (again.0, again.1));
-    assert_ne!(first.0, history(78, Faults::default(), 2).0);
+    assert_eq!((first.trace, first.operations), (again.trace, again.operations));
+    assert_ne!(first.trace, history(78, Faults::default(), 2).trace);
 }

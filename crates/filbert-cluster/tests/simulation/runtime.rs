@@ -25,6 +25,8 @@ const START_NS: u64 = 86_400_000_000_000;
 struct Node {
     /// Nanoseconds of its clock in a second.
     rate: u64,
+    /// What its clock has run on while the machine was suspended.
+    ahead_ns: u64,
     paused: bool,
     dead: bool,
     held: Vec<u64>,
@@ -96,14 +98,15 @@ impl State {
     }
 
     fn local(&self, node: NodeId) -> u64 {
-        START_NS + (u128::from(self.now) * u128::from(self.nodes[node].rate) / 1_000_000_000) as u64
+        let Node { rate, ahead_ns, .. } = self.nodes[node];
+        START_NS + (u128::from(self.now) * u128::from(rate) / 1_000_000_000) as u64 + ahead_ns
     }
 }
 
 /// A node whose clock runs at `rate` nanoseconds in a second.
 pub fn add_node(rate: u64) -> NodeId {
     with(|state| {
-        state.nodes.push(Node { rate, paused: false, dead: false, held: Vec::new() });
+        state.nodes.push(Node { rate, ahead_ns: 0, paused: false, dead: false, held: Vec::new() });
         state.nodes.len() - 1
     })
 }
@@ -115,6 +118,11 @@ pub fn spawn_on<T: Send + 'static>(node: NodeId, future: impl Future<Output = T>
     });
     with(|state| state.add(node, task));
     JoinHandle(receiver)
+}
+
+/// Suspends a node for so long: its clock has run on, and nothing else has. What sleeps there sleeps on.
+pub fn suspend(node: NodeId, duration: Duration) {
+    with(|state| state.nodes[node].ahead_ns += duration.as_nanos() as u64);
 }
 
 pub fn pause(node: NodeId) {
@@ -151,7 +159,7 @@ pub fn local_ms() -> i64 {
 
 /// Runs a simulation; the result, and a hash of all that happened in it.
 pub fn run<T: Send + 'static>(seed: u64, main: impl Future<Output = T> + Send + 'static) -> (T, u64) {
-    let node = Node { rate: 1_000_000_000, paused: false, dead: false, held: Vec::new() };
+    let node = Node { rate: 1_000_000_000, ahead_ns: 0, paused: false, dead: false, held: Vec::new() };
     let state = State {
         now: 0,
         tasks: BTreeMap::new(),
@@ -274,8 +282,9 @@ pub struct Sleep {
 fn sleep_until(deadline: SimInstant) -> Sleep {
     let world = world();
     let mut state = world.0.lock().unwrap();
-    let rate = u128::from(state.nodes[state.current].rate);
-    let due = (u128::from(deadline.0.saturating_sub(START_NS)) * 1_000_000_000).div_ceil(rate) as u64;
+    let Node { rate, ahead_ns, .. } = state.nodes[state.current];
+    let since = u128::from(deadline.0.saturating_sub(START_NS + ahead_ns));
+    let due = (since * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
     let seq = state.number();
     drop(state);
     Sleep { due, seq, world: Arc::downgrade(&world) }

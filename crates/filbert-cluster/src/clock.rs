@@ -1,0 +1,186 @@
+//! The time of a group: goes forward whoever leads, whatever the members' times of day are.
+//!
+//! Commands happen at their leader's stamp, which is in the log. Reads see expiry by the leader's clock, and leave nothing in the log:
+//! a new leader whose time of day is behind would show again what the old one had found expired. So a leader reads at no time that a
+//! majority has not been told of before:
+//!
+//! ```text
+//!  leader: promise = time of day + a reserve ──► every request ──► member: seen = max(seen, promise)
+//!          granted = the promise that a majority has seen  ◄── every answer ◄── promise or seen, the later one
+//!          a read happens at min(granted, max(seen, time of day))
+//!
+//!  candidate: seen = max(seen, that of all who vote for it): not earlier than any read before
+//! ```
+//!
+//! Who votes for a new leader has not acknowledged anything of the old one since: an answer that refuses the old leader's term does not
+//! count. What a majority has seen is known to some voter of every later leader. Changes of members keep to this as
+//! entries do, since the requests that bring them carry the promise as well.
+//!
+//! While answers are late, reads stay at the time that was granted; a new leader is ahead of the old one's time by the reserve at most, and stays
+//! there until its own time of day has come so far.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use filbert_store::Millis;
+use parking_lot::Mutex;
+
+use crate::MemberId;
+use crate::group::WallClock;
+
+/// The time of a group on one member.
+pub(crate) struct GroupClock {
+    wall: Arc<dyn WallClock>,
+    reserve_ms: i64,
+    /// The latest time that this member knows of: of stamps, of other leaders' promises, of its own reads.
+    seen: AtomicI64,
+    /// The latest time that this member has told others: reads of its own may come up to it.
+    promised: AtomicI64,
+    /// The latest time that every later leader will know of.
+    granted: AtomicI64,
+    /// What members have seen, as their answers in a term have said.
+    acknowledged: Mutex<(u64, BTreeMap<MemberId, Millis>)>,
+}
+
+impl GroupClock {
+    pub(crate) fn new(wall: Arc<dyn WallClock>, reserve_ms: i64) -> Self {
+        let beginning = || AtomicI64::new(i64::MIN);
+        GroupClock {
+            wall,
+            reserve_ms,
+            seen: beginning(),
+            promised: beginning(),
+            granted: beginning(),
+            acknowledged: Mutex::default(),
+        }
+    }
+
+    /// Takes note of a time that another member knows.
+    pub(crate) fn learn(&self, time: Millis) {
+        self.seen.fetch_max(time.0, Ordering::SeqCst);
+    }
+
+    /// Takes note of the stamp of an entry that is applied: every later leader has applied it, too.
+    pub(crate) fn applied(&self, stamp: Millis) {
+        self.learn(stamp);
+        self.granted.fetch_max(stamp.0, Ordering::SeqCst);
+    }
+
+    /// The time of an entry of which this member is the leader.
+    pub(crate) fn stamp(&self) -> Millis {
+        let wall = self.wall.now().0;
+        Millis(self.seen.fetch_max(wall, Ordering::SeqCst).max(wall))
+    }
+
+    /// The time of a read, by whoever has a lease.
+    pub(crate) fn read(&self) -> Millis {
+        self.stamp().min(Millis(self.granted.load(Ordering::SeqCst)))
+    }
+
+    /// Promises that reads stay before a time, which the request of a leader carries.
+    pub(crate) fn promise(&self) -> Millis {
+        let promise = self.wall.now().plus(self.reserve_ms).0;
+        self.promised.fetch_max(promise, Ordering::SeqCst);
+        self.told()
+    }
+
+    /// The latest time of all: what a message to another member carries.
+    pub(crate) fn told(&self) -> Millis {
+        Millis(self.promised.load(Ordering::SeqCst).max(self.seen.load(Ordering::SeqCst)))
+    }
+
+    /// Takes note that a member has accepted a request of the leader of a term, and knows of a time.
+    pub(crate) fn acknowledged(&self, term: u64, member: MemberId, time: Millis) {
+        let mut acknowledged = self.acknowledged.lock();
+        if acknowledged.0 < term {
+            *acknowledged = (term, BTreeMap::new());
+        }
+        if acknowledged.0 == term {
+            let known = acknowledged.1.entry(member).or_insert(time);
+            *known = time.max(*known);
+        }
+    }
+
+    /// Lets reads go on to what majorities of all these sets of voters have acknowledged in a term; `false` if there is no such time
+    /// yet, and no read may be served.
+    pub(crate) fn grant(&self, term: u64, leader: MemberId, voters: &[BTreeSet<MemberId>]) -> bool {
+        let own = self.told();
+        let acknowledged = self.acknowledged.lock();
+        let known = |member: &MemberId| match &*acknowledged {
+            _ if *member == leader => Some(own),
+            (of, known) if *of == term => known.get(member).copied(),
+            _ => None,
+        };
+        let by_majority = |set: &BTreeSet<MemberId>| {
+            let mut times: Vec<Option<Millis>> = set.iter().map(known).collect();
+            times.sort_unstable_by(|one, other| other.cmp(one));
+            times.get(times.len() / 2).copied().flatten()
+        };
+        let Some(granted) = voters.iter().map(by_majority).min().flatten() else { return false };
+        self.granted.fetch_max(granted.0, Ordering::SeqCst);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Wall(AtomicI64);
+
+    impl WallClock for Wall {
+        fn now(&self) -> Millis {
+            Millis(self.0.load(Ordering::SeqCst))
+        }
+    }
+
+    fn clock(now: i64) -> (Arc<Wall>, GroupClock) {
+        let wall = Arc::new(Wall(AtomicI64::new(now)));
+        (Arc::clone(&wall), GroupClock::new(wall, 200))
+    }
+
+    fn voters(ids: &[u64]) -> BTreeSet<MemberId> {
+        ids.iter().copied().map(MemberId).collect()
+    }
+
+    #[test]
+    fn reads_stay_at_what_a_majority_has_seen() {
+        let (wall, leader) = clock(1_000);
+        let three = [voters(&[1, 2, 3])];
+        assert!(!leader.grant(7, MemberId(1), &three), "nobody has answered");
+        assert_eq!(leader.promise(), Millis(1_200));
+        leader.acknowledged(7, MemberId(2), Millis(1_200));
+        assert!(leader.grant(7, MemberId(1), &three));
+        assert_eq!(leader.read(), Millis(1_000));
+        wall.0.store(5_000, Ordering::SeqCst);
+        assert_eq!((leader.read(), leader.stamp()), (Millis(1_200), Millis(5_000)));
+        // Answers of an earlier term say nothing in this one.
+        assert!(!leader.grant(8, MemberId(1), &three));
+        leader.acknowledged(7, MemberId(3), Millis(9_000));
+        assert!(!leader.grant(8, MemberId(1), &three));
+    }
+
+    #[test]
+    fn both_sets_of_voters_must_have_seen_it() {
+        let (_, leader) = clock(1_000);
+        let joint = [voters(&[1, 2, 3]), voters(&[1, 4, 5])];
+        leader.promise();
+        leader.acknowledged(1, MemberId(2), Millis(1_200));
+        assert!(!leader.grant(1, MemberId(1), &joint));
+        leader.acknowledged(1, MemberId(5), Millis(900));
+        assert!(leader.grant(1, MemberId(1), &joint));
+        assert_eq!(leader.read(), Millis(900));
+    }
+
+    #[test]
+    fn a_new_leader_does_not_go_back_however_late_its_time_of_day_is() {
+        let (_, behind) = clock(300);
+        behind.learn(Millis(1_200));
+        assert_eq!((behind.stamp(), behind.promise()), (Millis(1_200), Millis(1_200)));
+        assert!(behind.grant(2, MemberId(1), &[voters(&[1])]));
+        assert_eq!(behind.read(), Millis(1_200));
+        behind.applied(Millis(4_000));
+        assert_eq!(behind.read(), Millis(4_000));
+    }
+}

@@ -1,0 +1,106 @@
+//! Changes of a group's members, which its leader makes, and handing leadership over.
+//!
+//! A change is refused where it could cost the group its majority, or undo what another operator has done meanwhile: see
+//! [`MembershipError`]. Which members there should be is decided elsewhere.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+use openraft::async_runtime::WatchReceiver;
+use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
+use openraft::impls::EmptyNode;
+use openraft::raft::Precondition;
+use openraft::{AsyncRuntime, Instant, RaftMetrics};
+
+use crate::types::Types;
+use crate::wire::Source;
+use crate::{Group, GroupError, MemberId, MembershipError, upkeep};
+
+impl<R: AsyncRuntime> Group<R> {
+    /// Lets a member follow without a vote, and brings it what it lacks. Asked of the leader.
+    ///
+    /// # Errors
+    /// This member does not lead, or another change is on its way.
+    pub async fn add_learner(&self, member: MemberId) -> Result<(), MembershipError> {
+        let added = self.0.raft.add_learner(member, EmptyNode::new(), false).await;
+        added.map(|_| ()).map_err(|error| self.refused("cannot add a learner", error))
+    }
+
+    /// Changes the voters, in one joint change: those that are no longer among them leave the group. Asked of the leader, by whoever has
+    /// seen that `from` are the voters (see [`GroupStatus::voters`](crate::GroupStatus)): another change since then is not undone.
+    ///
+    /// # Errors
+    /// As each [`MembershipError`] says. Unless it is `Failed`, nothing has changed.
+    pub async fn change_voters(
+        &self,
+        from: &BTreeSet<MemberId>,
+        to: BTreeSet<MemberId>,
+    ) -> Result<(), MembershipError> {
+        let group = self.0.replica.group;
+        let based_on = {
+            let metrics = self.0.raft.metrics();
+            let now = metrics.borrow_watched();
+            let found: BTreeSet<MemberId> = now.membership_config.voter_ids().collect();
+            if found != *from {
+                return Err(MembershipError::Changed { group, expected: from.clone(), found });
+            }
+            let configs = now.membership_config.membership().get_joint_config();
+            configs.iter().chain([&to]).try_for_each(|voters| self.has_majority(&now, voters))?;
+            *now.membership_config.log_id()
+        };
+        let unchanged = Precondition::LastMembershipLogId { last_membership_log_id: based_on };
+        let changed = self.0.raft.change_membership_if(to, false, [unchanged]).await;
+        changed.map(|_| ()).map_err(|error| self.refused("cannot change its voters", error))
+    }
+
+    /// Whether a majority of voters has answered within one lease.
+    fn has_majority(&self, now: &RaftMetrics<Types<R>>, voters: &BTreeSet<MemberId>) -> Result<(), MembershipError> {
+        let (group, member) = (self.0.replica.group, self.0.member);
+        let Some(heard) = &now.heartbeat else {
+            return Err(MembershipError::NotLeader { member, group, leader: now.current_leader });
+        };
+        let lease = Duration::from_millis(self.0.settings.lease_ms);
+        let is_there = |voter: &&MemberId| {
+            let at = heard.get(*voter).copied().flatten();
+            **voter == member || at.is_some_and(|at| at.elapsed() < lease)
+        };
+        let (answered, needed) = (voters.iter().filter(is_there).count(), voters.len() / 2 + 1);
+        if answered < needed {
+            return Err(MembershipError::NoMajority { group, voters: voters.clone(), answered, needed });
+        }
+        Ok(())
+    }
+
+    fn refused(&self, what: &'static str, error: RaftError<Types<R>, ClientWriteError<Types<R>>>) -> MembershipError {
+        let (group, member) = (self.0.replica.group, self.0.member);
+        match error {
+            RaftError::APIError(ClientWriteError::ForwardToLeader(forward)) => {
+                MembershipError::NotLeader { member, group, leader: forward.leader_id }
+            }
+            // What the change was based on has gone, or goes while it is asked for.
+            RaftError::APIError(
+                ClientWriteError::ChangeMembershipError(ChangeMembershipError::InProgress(_))
+                | ClientWriteError::PreconditionFailed(_),
+            ) => MembershipError::InProgress { group },
+            error => MembershipError::Failed(self.failed(what, error.to_string())),
+        }
+    }
+
+    /// Hands leadership over. From now on this member serves no reads in its term, and takes no writes, whether the other one takes over
+    /// or not: then the others elect. What reads have kept alive is told to the log before.
+    ///
+    /// # Errors
+    /// The group has stopped.
+    pub async fn transfer_leadership(&self, to: MemberId) -> Result<(), GroupError> {
+        let touches = if self.has_lease().is_some() { upkeep::touches(&self.0) } else { Bytes::new() };
+        if !touches.is_empty() {
+            // Without them entries expire earlier than their reads would have it; that is no reason to stay.
+            let _told = R::timeout(self.0.settings.request_timeout(), self.send(Source::Plain, touches)).await;
+        }
+        let term = self.0.raft.metrics().borrow_watched().current_term;
+        self.0.lease.revoke(term);
+        let triggered = self.0.raft.trigger().transfer_leader(to).await;
+        triggered.map_err(|error| self.failed("cannot hand leadership over", error.to_string()))
+    }
+}

@@ -1,0 +1,144 @@
+//! What must hold of all members at every moment. The list stands in `main.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use filbert_cluster::{Group, GroupStatus, MemberId};
+use filbert_data::PartitionId;
+
+use crate::cluster::{Cluster, Member, PARTITIONS};
+use crate::runtime::{self, Sim};
+
+/// What was seen so far.
+#[derive(Default)]
+pub struct Seen {
+    /// By group and term.
+    leaders: BTreeMap<(u32, u64), MemberId>,
+    marks: BTreeMap<(MemberId, u32), Mark>,
+    /// By group and index: the term of an entry that was applied.
+    applied: BTreeMap<(u32, u64), u64>,
+    /// By group, index and term: the term of the entry before.
+    before: BTreeMap<(u32, u64, u64), u64>,
+    /// By group and number of entries: the state after them.
+    states: BTreeMap<(u32, u64), Vec<u8>>,
+    /// By group and index: the sets of voters of an entry that was applied.
+    voters: BTreeMap<(u32, u64), Vec<BTreeSet<MemberId>>>,
+}
+
+/// How far a member has come in a group.
+#[derive(Clone, Copy)]
+struct Mark {
+    /// Number of entries.
+    applied: u64,
+    committed: Option<u64>,
+    term: u64,
+    /// Of the partition that is the last.
+    time: i64,
+}
+
+/// Of replicas that pass by, only the latest states are compared.
+const STATES_MAX: usize = 400;
+
+impl Cluster {
+    pub fn check_invariants(&self) {
+        let mut seen = self.0.invariants.lock().unwrap();
+        let seen = &mut *seen;
+        let members = self.0.members.lock().unwrap();
+        for group in 0..self.0.settings.groups {
+            let mut holders = Vec::new();
+            let of_group = |member: &Member| member.groups[group as usize].clone();
+            let all: Vec<_> = members.iter().map(|(id, member)| (id, member, of_group(member))).collect();
+            for (id, status) in all.iter().map(|(id, _, of)| (id, of.status())).filter(|(_, status)| status.leads) {
+                let first = seen.leaders.entry((group, status.term)).or_insert(**id);
+                assert_eq!(first, *id, "one leader in term {}", status.term);
+            }
+            for (id, member, of) in &all {
+                let status = of.status();
+                assert_eq!(status.failure, None, "a group does not stop by itself: member {id}");
+                self.check_progress(seen, **id, group, of, &status);
+                self.check_log(seen, **id, group, of, &status);
+                if runtime::on(member.node, || of.has_lease().is_some()) {
+                    holders.push(**id);
+                }
+            }
+            assert!(holders.len() <= 1, "one holder of a lease of group {group}: {holders:?}");
+        }
+        while seen.states.len() > STATES_MAX {
+            seen.states.pop_first();
+        }
+    }
+
+    /// Nothing goes back, and what is applied is the same everywhere.
+    fn check_progress(&self, seen: &mut Seen, id: MemberId, group: u32, of: &Group<Sim>, status: &GroupStatus) {
+        let (applied, state) = of.state();
+        let applied = applied.map_or(0, |index| index + 1);
+        let partitions = (0..PARTITIONS).filter(|id| id % self.0.settings.groups == group);
+        let times = partitions.filter_map(|id| of.inspect(PartitionId(id), |partition| partition.time().0));
+        let time = times.min().unwrap_or(i64::MIN);
+        let now = Mark { applied, committed: status.committed, term: status.term, time };
+        if let Some(before) = seen.marks.insert((id, group), now) {
+            assert!(
+                applied >= before.applied,
+                "applied does not go back: member {id}, {} to {applied}",
+                before.applied
+            );
+            assert!(now.committed >= before.committed, "what is committed does not go back");
+            assert!(now.term >= before.term, "terms of a member do not go back");
+            assert!(time >= before.time, "time does not go back");
+        }
+        assert!(status.applied <= status.committed, "only what is committed is applied");
+        if !self.0.faults.snapshots_forget_locks {
+            let same = seen.states.entry((group, applied)).or_insert_with(|| state.clone());
+            assert!(*same == state, "replicas of group {group} differ at entry {applied}: member {id}");
+        }
+    }
+
+    fn check_log(&self, seen: &mut Seen, id: MemberId, group: u32, of: &Group<Sim>, status: &GroupStatus) {
+        let log = of.log_ids();
+        let applied = status.applied.map_or(0, |index| index + 1);
+        for (at, (index, term)) in log.iter().enumerate() {
+            if *index < applied {
+                let first = seen.applied.entry((group, *index)).or_insert(*term);
+                assert_eq!(first, term, "what is applied stays: entry {index} of member {id}");
+            }
+            if at > 0 {
+                let before = seen.before.entry((group, *index, *term)).or_insert(log[at - 1].1);
+                assert_eq!(*before, log[at - 1].1, "logs that have an entry alike are alike before it: member {id}");
+            }
+        }
+        let latest = seen.leaders.range((group, 0)..=(group, u64::MAX)).next_back();
+        if let (true, Some((first, _))) = (status.leads && latest.is_some_and(|(_, leader)| *leader == id), log.first())
+        {
+            let has = |index: u64| log.get((index - first) as usize).map(|(_, term)| *term);
+            let committed = seen.applied.range((group, *first)..=(group, u64::MAX));
+            // The leader of a later term may be there already, and not be seen yet.
+            for ((_, index), term) in committed.filter(|(_, term)| **term <= status.term) {
+                assert_eq!(has(*index), Some(*term), "a leader has what was committed: entry {index}, member {id}");
+            }
+        }
+        for (index, voters) in of.voters_in_log().into_iter().filter(|(index, _)| *index < applied) {
+            self.check_voters(seen, group, index, voters);
+        }
+        let settings = &self.0.settings;
+        assert!(status.purged.is_none_or(|purged| purged < applied), "only what is applied is purged");
+        assert!(status.log_bytes <= 4 * settings.log_bytes_max, "a log keeps to its limit");
+        assert!(status.waiting_bytes <= settings.waiting_bytes_max, "what waits keeps to its limit");
+        for (what, is_so) in [("joint", status.is_joint), ("purge", status.purged.is_some())] {
+            if is_so {
+                self.saw(what);
+            }
+        }
+    }
+
+    /// Majorities of one configuration and of the next have a member in common: the next begins with the sets that the one ends with.
+    fn check_voters(&self, seen: &mut Seen, group: u32, index: u64, voters: Vec<BTreeSet<MemberId>>) {
+        if seen.voters.contains_key(&(group, index)) {
+            return;
+        }
+        let least = self.0.voters_min.load(std::sync::atomic::Ordering::SeqCst);
+        assert!(voters.iter().all(|set| set.len() >= least), "never fewer voters than configured: {voters:?}");
+        if let Some((_, before)) = seen.voters.range((group, 0)..(group, index)).next_back() {
+            assert!(before.last() == voters.first() || before == &voters, "{before:?} is followed by {voters:?}");
+        }
+        seen.voters.insert((group, index), voters);
+    }
+}

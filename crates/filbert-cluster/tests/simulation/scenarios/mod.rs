@@ -1,0 +1,48 @@
+//! Scenarios that found defects in other systems, one test each, by topic.
+
+mod leases;
+mod members;
+mod partitions;
+mod planted;
+mod time;
+
+use std::future::Future;
+
+use crate::cluster::sleep_ms;
+use crate::cluster::{Cluster, Faults};
+use crate::runtime;
+
+/// Runs a scenario beside clients, over several seeds; the history must be linearizable and every replica the same in the end.
+fn play<F>(name: &str, voters: u64, scenario: impl Fn(Cluster) -> F + Copy + Send + 'static)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    for seed in 1..3 {
+        eprintln!("{name}: seed {seed}");
+        let ((operations, checked), _) = runtime::run(seed, async move {
+            let cluster = Cluster::form(seed, voters, 1, Faults::default()).await;
+            let clients = cluster.start_clients();
+            sleep_ms(500).await;
+            scenario(cluster.clone()).await;
+            cluster.settle(clients).await;
+            cluster.checked()
+        });
+        assert!(operations > 50, "{name}: seed {seed} has {operations} operations");
+        assert!(checked.is_ok(), "{name}: seed {seed} is not linearizable: {:#?}", checked.err());
+    }
+}
+
+/// Runs a scenario without clients: it asks for itself what it wants to know.
+fn play_alone<F>(name: &str, voters: u64, scenario: impl Fn(Cluster) -> F + Copy + Send + 'static)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    for seed in 1..5 {
+        eprintln!("{name}: seed {seed}");
+        runtime::run(seed, async move {
+            let cluster = Cluster::form(seed, voters, 1, Faults::default()).await;
+            scenario(cluster.clone()).await;
+            cluster.settle(Vec::new()).await;
+        });
+    }
+}

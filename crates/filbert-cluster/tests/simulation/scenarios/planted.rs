@@ -1,0 +1,44 @@
+//! Defects that are planted, and must be found: else the simulation says nothing.
+
+use crate::cluster::{Cluster, Faults, sleep_ms};
+use crate::{random, runtime};
+
+/// The defect must be found by one of several histories.
+fn is_found(faults: Faults) -> bool {
+    (1..30).any(|seed| random::history(seed, faults, 4).checked.is_err())
+}
+
+#[test]
+fn a_leader_that_reads_without_a_lease_is_found() {
+    let faults = Faults { reads_without_lease: true, ..Faults::default() };
+    let is_found = (1..8).any(|seed| {
+        let main = async move {
+            let cluster = Cluster::form(seed, 3, 1, faults).await;
+            let clients = cluster.start_clients();
+            sleep_ms(500).await;
+            // Cut off, it leads on as far as it knows, while the others elect another one.
+            let old = cluster.serving_leader().await;
+            cluster.network().cut(&[old], &cluster.others(old));
+            sleep_ms(5_000).await;
+            cluster.settle(clients).await;
+            cluster.checked().1.is_err()
+        };
+        runtime::run(seed, main).0
+    });
+    assert!(is_found);
+}
+
+#[test]
+fn an_acknowledgement_before_commit_is_found() {
+    assert!(is_found(Faults { acknowledges_before_commit: true, ..Faults::default() }));
+}
+
+#[test]
+fn a_snapshot_that_forgets_locks_is_found() {
+    assert!(is_found(Faults { snapshots_forget_locks: true, ..Faults::default() }));
+}
+
+#[test]
+fn writes_that_are_repeated_without_a_sequence_are_found() {
+    assert!(is_found(Faults { no_deduplication: true, ..Faults::default() }));
+}
