@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use filbert_store::{KeyList, Millis, Partition};
+use filbert_store::{KeyList, MapId, Millis, Partition};
 use parking_lot::{Mutex, MutexGuard};
 use uuid::Uuid;
 
@@ -17,6 +17,8 @@ pub(crate) struct CellState {
     pub(crate) random: SplitMix,
     /// The keys to evict that were picked last: their memory is used again.
     pub(crate) victims: KeyList,
+    /// Maps of which entries are on their way out through a log.
+    pub(crate) evicting: Vec<MapId>,
 }
 
 /// One partition of the member. Aligned so that two cells never share a cache line.
@@ -32,7 +34,8 @@ pub(crate) struct Cell {
 impl Cell {
     pub(crate) fn new(partition: Partition, random_seed: u64, uuid: Uuid) -> Self {
         let random = SplitMix::new(random_seed);
-        let state = CellState { partition, waiters: Waiters::default(), random, victims: KeyList::default() };
+        let (waiters, victims) = Default::default();
+        let state = CellState { partition, waiters, random, victims, evicting: Vec::new() };
         Cell { state: Mutex::new(state), due_ms: AtomicI64::new(i64::MAX), uuid }
     }
 

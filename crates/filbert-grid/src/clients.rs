@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use filbert_store::Change;
+use filbert_store::{Change, MapId};
 use parking_lot::RwLock;
 use uuid::Uuid;
 
 use crate::errors::GridError;
 use crate::grid::Grid;
 use crate::map_core::MapCore;
+use crate::replication::Submissions;
 
 /// Names a connection for as long as the member lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -180,7 +181,8 @@ impl Drop for ClientConnection {
             return;
         }
         let now = shared.now();
-        for cell in &shared.cells {
+        let mut to = Submissions::new(&self.grid.shared);
+        for (partition, cell) in shared.partitions() {
             let mut state = cell.lock();
             // It may have connected again meanwhile: what is left is its own then, until it goes for good.
             if shared.clients.may_leave_traces(self.client) {
@@ -189,8 +191,14 @@ impl Drop for ClientConnection {
             for (_, waiter) in state.waiters.take_client(self.client) {
                 shared.answer(waiter, Err(GridError::ClientGone { client: self.client }));
             }
-            shared.apply_to_all(cell, &mut state, now, Change::ReleaseLocks { client: self.client });
+            let release = Change::ReleaseLocks { client: self.client };
+            if shared.replication.is_some() {
+                to.push_until_taken(partition, MapId(0), shared.itself(), release);
+            } else {
+                shared.apply_to_all(cell, &mut state, now, release);
+            }
         }
+        to.send();
         tracing::debug!(client = %self.client, "locks and parked changes of a client released");
     }
 }

@@ -5,6 +5,8 @@
 
 use uuid::Uuid;
 
+use crate::replication::SubmitError;
+
 /// An error of the grid. The text is for the person who reads it in an exception or a log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GridError {
@@ -120,6 +122,9 @@ pub enum GridError {
     /// Wrong credentials or cluster name.
     #[error("{0}")]
     Authentication(String),
+    /// The log of a group of partitions has not taken the operation, or its fate there is not known.
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
     /// An invariant of the member is broken: a defect.
     #[error("{0}")]
     Internal(String),
@@ -180,6 +185,12 @@ pub enum ErrorKind {
     InvalidText,
     /// No such service, for example in a request to create an object.
     UnknownService,
+    /// [`SubmitError::NotLeader`]: another member must be asked.
+    NotLeader,
+    /// [`SubmitError::Overloaded`].
+    Overloaded,
+    /// [`SubmitError::Unknown`]: it was made, or was not, or will be.
+    Indeterminate,
     /// [`GridError::Internal`].
     Internal,
 }
@@ -209,7 +220,7 @@ const fn again(hazelcast_code: i32, java_class: &'static str, sqlstate: &'static
 
 impl ErrorKind {
     /// Every kind, in the table's order.
-    pub const ALL: [ErrorKind; 23] = [
+    pub const ALL: [ErrorKind; 26] = [
         ErrorKind::IllegalArgument,
         ErrorKind::NullArgument,
         ErrorKind::UnsupportedOperation,
@@ -232,6 +243,9 @@ impl ErrorKind {
         ErrorKind::MalformedMessage,
         ErrorKind::InvalidText,
         ErrorKind::UnknownService,
+        ErrorKind::NotLeader,
+        ErrorKind::Overloaded,
+        ErrorKind::Indeterminate,
         ErrorKind::Internal,
     ];
 
@@ -261,6 +275,9 @@ impl ErrorKind {
             ErrorKind::MalformedMessage => once(18, "com.hazelcast.core.HazelcastException", "08P01", 400),
             ErrorKind::InvalidText => once(60, "java.io.UTFDataFormatException", "22021", 400),
             ErrorKind::UnknownService => once(75, "com.hazelcast.spi.exception.ServiceNotFoundException", "42704", 404),
+            ErrorKind::NotLeader => again(62, "com.hazelcast.spi.exception.WrongTargetException", "40001", 503),
+            ErrorKind::Overloaded => again(46, "com.hazelcast.spi.exception.RetryableHazelcastException", "53000", 503),
+            ErrorKind::Indeterminate => once(80, "com.hazelcast.core.IndeterminateOperationStateException", "40003", 500),
             ErrorKind::Internal => once(18, "com.hazelcast.core.HazelcastException", "XX000", 500),
         }
     }
@@ -288,6 +305,9 @@ impl GridError {
             GridError::Serialization(_) => ErrorKind::Serialization,
             GridError::Query(_) => ErrorKind::Query,
             GridError::Authentication(_) => ErrorKind::Authentication,
+            GridError::Submit(SubmitError::NotLeader { .. }) => ErrorKind::NotLeader,
+            GridError::Submit(SubmitError::Overloaded { .. }) => ErrorKind::Overloaded,
+            GridError::Submit(SubmitError::Unknown { .. }) => ErrorKind::Indeterminate,
             GridError::Internal(_) => ErrorKind::Internal,
         }
     }

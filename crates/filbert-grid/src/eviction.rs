@@ -33,7 +33,7 @@ pub(crate) fn counts_bytes(policy: MaxSizePolicy) -> bool {
 /// Whether a change can take its map beyond a limit.
 #[inline]
 pub(crate) fn may_grow(change: &Change<'_>) -> bool {
-    matches!(change, Change::Put { .. } | Change::ReplaceIfSame { .. })
+    matches!(change, Change::Put { .. } | Change::ReplaceIfSame { .. } | Change::WriteBatch { .. })
 }
 
 /// Evicts from one partition until the map is within its limit; `false` if it is still beyond it, and other partitions
@@ -125,21 +125,30 @@ fn give_back_claim(map: &MapCore) {
 }
 
 fn is_over(shared: &Shared, map: &MapCore, partition: &Partition) -> bool {
+    excess(shared, map, partition) > 0
+}
+
+/// By how much the map is beyond its limit, in entries or bytes as its policy says.
+pub(crate) fn excess(shared: &Shared, map: &MapCore, partition: &Partition) -> usize {
     let size = map.config.eviction.size as usize;
     let member_max = shared.config.memory_bytes_max.unwrap_or(usize::MAX);
     let member_used = || shared.memory_bytes.load(Ordering::Relaxed);
     let map_used = || map.bytes.load(Ordering::Acquire);
     let part = |percent: usize| member_max / 100 * percent.min(100);
     match map.config.eviction.max_size_policy {
-        MaxSizePolicy::PerNode => map.entries.load(Ordering::Acquire) > size,
-        MaxSizePolicy::PerPartition => partition.statistics(map.id).entries > size,
-        MaxSizePolicy::UsedHeapSize | MaxSizePolicy::UsedNativeMemorySize => map_used() > size.saturating_mul(MB),
-        MaxSizePolicy::UsedHeapPercentage | MaxSizePolicy::UsedNativeMemoryPercentage => map_used() > part(size),
+        MaxSizePolicy::PerNode => map.entries.load(Ordering::Acquire).saturating_sub(size),
+        MaxSizePolicy::PerPartition => partition.statistics(map.id).entries.saturating_sub(size),
+        MaxSizePolicy::UsedHeapSize | MaxSizePolicy::UsedNativeMemorySize => {
+            map_used().saturating_sub(size.saturating_mul(MB))
+        }
+        MaxSizePolicy::UsedHeapPercentage | MaxSizePolicy::UsedNativeMemoryPercentage => {
+            map_used().saturating_sub(part(size))
+        }
         MaxSizePolicy::FreeHeapSize | MaxSizePolicy::FreeNativeMemorySize => {
-            member_used() > member_max.saturating_sub(size.saturating_mul(MB))
+            member_used().saturating_sub(member_max.saturating_sub(size.saturating_mul(MB)))
         }
         MaxSizePolicy::FreeHeapPercentage | MaxSizePolicy::FreeNativeMemoryPercentage => {
-            member_used() > member_max.saturating_sub(part(size))
+            member_used().saturating_sub(member_max.saturating_sub(part(size)))
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use filbert_data::PartitionId;
-use filbert_store::{Change, JournalSettings, MapId, MapSettings, Millis, Partition, PartitionSettings};
+use filbert_store::{Change, JournalSettings, LogCommand, MapId, MapSettings, Millis, Partition, PartitionSettings};
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
@@ -22,6 +22,7 @@ use crate::metrics::{Metered, Metrics};
 use crate::objects::{MAP_SERVICE, Objects};
 use crate::query::QueryEngine;
 use crate::random::{SplitMix, UuidSource};
+use crate::replication::{Awaited, Replication, Replicator, Submissions, propose_evictions_by_sweep};
 use crate::schemas::Schemas;
 use crate::shared::{MapTable, Shared};
 use crate::statistics::GridStatistics;
@@ -61,6 +62,27 @@ impl Grid {
     /// # Errors
     /// A setting cannot be used.
     pub fn new(config: GridConfig, environment: Environment) -> Result<Arc<Grid>, GridError> {
+        Grid::make(config, environment, None)
+    }
+
+    /// As [`Grid::new`], for a member whose changes go through logs: who has these gives their entries to
+    /// [`Grid::apply_batch`].
+    ///
+    /// # Errors
+    /// As [`Grid::new`].
+    pub fn replicated(
+        config: GridConfig,
+        environment: Environment,
+        replicator: Arc<dyn Replicator>,
+    ) -> Result<Arc<Grid>, GridError> {
+        Grid::make(config, environment, Some(Replication::new(replicator)))
+    }
+
+    fn make(
+        config: GridConfig,
+        environment: Environment,
+        replication: Option<Replication>,
+    ) -> Result<Arc<Grid>, GridError> {
         config.validate()?;
         let mut random = SplitMix::new(environment.random_seed);
         let cluster_id = random.next_uuid();
@@ -92,6 +114,8 @@ impl Grid {
             listeners: AtomicUsize::new(0),
             next_sweep_ms: AtomicI64::new(i64::MAX),
             on_due: RwLock::new(None),
+            replication,
+            again: Mutex::default(),
             config,
         });
         let (queries, metrics) = Default::default();
@@ -184,7 +208,7 @@ impl Grid {
             return Ok(handle(core));
         }
         self.objects.reserve(MAP_SERVICE, name)?;
-        let core = self.build_map(name, config);
+        let core = self.build_map(name, config).inspect_err(|_| self.objects.give_up(MAP_SERVICE, name))?;
         let mut maps = self.shared.maps.write();
         if core.evicts {
             maps.evicting.push(core.clone());
@@ -197,7 +221,7 @@ impl Grid {
     }
 
     /// A map that has no name yet.
-    pub(crate) fn build_map(&self, name: &str, config: MapConfig) -> Arc<MapCore> {
+    pub(crate) fn build_map(&self, name: &str, config: MapConfig) -> Result<Arc<MapCore>, GridError> {
         let id = {
             let mut maps = self.shared.maps.write();
             let id = MapId(maps.next_id);
@@ -207,16 +231,19 @@ impl Grid {
         let settings = self.map_settings(&config);
         let core = Arc::new(MapCore::new(id, name.to_owned(), config, self.schemas.clone()));
         let layout = core.layouts.compiled();
+        let is_here = !self.shared.make_by_log(&core, &settings)?;
         for cell in &self.shared.cells {
             let mut state = cell.lock();
             let before = state.partition.bytes();
-            state.partition.create_map(id, settings.clone());
+            if is_here {
+                state.partition.create_map(id, settings.clone());
+            }
             state.partition.set_layout(id, layout.clone());
             self.shared.account(before, state.partition.bytes());
         }
         self.shared.add_signatures(&core, &core.layouts.current());
         self.shared.maps.write().by_id.insert(id, core.clone());
-        core
+        Ok(core)
     }
 
     fn map_settings(&self, config: &MapConfig) -> MapSettings {
@@ -269,13 +296,18 @@ impl Grid {
     }
 
     /// Frees what a map has that is marked as destroyed, and tells near caches to forget it.
-    pub(crate) fn end_map(&self, core: &MapCore, near_caches: &InvalidationListeners) {
+    pub(crate) fn end_map(&self, core: &Arc<MapCore>, near_caches: &InvalidationListeners) {
         crate::layouts::note_destroyed();
+        let mut to = Submissions::new(&self.shared);
         for (partition, cell) in self.shared.partitions() {
             let mut state = cell.lock();
             let before = state.partition.bytes();
             let sequence = state.partition.sequence(core.id).saturating_add(1);
-            state.partition.destroy_map(core.id);
+            if self.shared.replication.is_some() {
+                to.push_own(partition, &LogCommand::DestroyMap { map: core.id }, Awaited::Nothing, &mut state);
+            } else {
+                state.partition.destroy_map(core.id);
+            }
             self.shared.account(before, state.partition.bytes());
             for (_, waiter) in state.waiters.take_map(core.id) {
                 self.shared.answer(waiter, Err(core.destroyed_error()));
@@ -288,6 +320,7 @@ impl Grid {
                 sequence: i64::try_from(sequence).unwrap_or(i64::MAX),
             });
         }
+        to.send();
         self.shared.clear_signatures(core);
     }
 
@@ -342,15 +375,22 @@ impl Grid {
         let now = shared.now();
         let config = &shared.config;
         shared.next_sweep_ms.store(now.plus(config.expiry_interval_ms_max).0, Ordering::Release);
-        for cell in &shared.cells {
+        for (partition, cell) in shared.partitions() {
             if cell.due() <= now {
-                self.sweep(cell, now);
+                match &shared.replication {
+                    None => self.sweep(cell, now),
+                    Some(replication) => self.sweep_by_log(replication, partition, cell, now),
+                }
             }
         }
         let evicting = shared.maps.read().evicting.clone();
         for map in evicting {
-            eviction::make_room_by_sweep(shared, &map);
+            match shared.replication {
+                None => eviction::make_room_by_sweep(shared, &map),
+                Some(_) => propose_evictions_by_sweep(&self.shared, &map),
+            }
         }
+        self.shared.propose_again();
         if shared.next_upkeep_ms.load(Ordering::Relaxed) <= now.0 {
             shared.next_upkeep_ms.store(now.plus(UPKEEP_INTERVAL_MS).0, Ordering::Relaxed);
             let maps: Vec<_> = shared.maps.read().by_id.values().cloned().collect();
@@ -371,10 +411,7 @@ impl Grid {
             let mut state = cell.lock();
             cell.nothing_due();
             shared.apply_to_all(cell, &mut state, now, Change::Expire { limit });
-            for (map, waiter) in state.waiters.take_late(now) {
-                let name = shared.map_by_id(map).map_or_else(String::new, |map| map.name.clone());
-                shared.answer(waiter, Err(GridError::LockTimeout { map: name }));
-            }
+            shared.answer_late(&mut state, now);
             let expiry = state.partition.next_expiry();
             let deadline = state.waiters.first_deadline();
             cell.due_by(expiry.into_iter().chain(deadline).min().unwrap_or(Millis::MAX));

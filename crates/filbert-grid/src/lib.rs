@@ -22,6 +22,8 @@
 //! - A parked change's reply is called exactly once, whatever happens to the key, the client or the member.
 //! - What a client owned (locks, listeners, parked changes) is gone when its last connection is.
 //!
+//! Where changes go through the logs of a cluster, they are proposed and applied by [`replication`]; else where they are asked for.
+//!
 //! Start reading at [`Grid`], then [`Map::change`].
 
 mod cell;
@@ -52,6 +54,7 @@ mod waiters;
 
 pub mod metrics;
 pub mod query;
+pub mod replication;
 pub mod threads;
 
 pub use clients::{ClientConnection, ClientInfo, ClientView, Clients, ConnectionId};

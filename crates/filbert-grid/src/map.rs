@@ -250,7 +250,8 @@ impl Map {
         ))
     }
 
-    /// Makes a change of one key in place: calls `reply` under the partition's lock and returns what it returns.
+    /// Makes a change of one key in place: calls `reply` under the partition's lock and returns what it returns. Where changes go
+    /// through a log, it waits for the answer, and calls `reply` then; who must not wait calls [`Map::submit`].
     ///
     /// # Errors
     /// [`Refused::Locked`] when someone else has locked the key; other refusals say why. Nothing was changed then.
@@ -263,6 +264,9 @@ impl Map {
         reply: impl FnOnce(Reply<'_>) -> R,
     ) -> Result<R, Refused> {
         let shared = &*self.shared;
+        if let Some(replication) = &shared.replication {
+            return self.change_by_log(replication, partition, caller, change, reply);
+        }
         let cell = shared.cell_of(partition, change.key().unwrap_or_default());
         let mut state = cell.lock();
         let result = self.change_in(cell, &mut state, caller, change, reply);
@@ -332,6 +336,9 @@ impl Map {
         reply: ParkedReply,
     ) {
         let shared = &*self.shared;
+        if let Some(replication) = &shared.replication {
+            return self.change_by_log_when_free(replication, partition, caller, &change, deadline, reply);
+        }
         let cell = shared.cell_of(partition, change.key().unwrap_or_default());
         let mut reply = Some(reply);
         let mut state = cell.lock();
@@ -343,7 +350,7 @@ impl Map {
         match (made, reply) {
             (Err(Refused::Locked { free_at }), Some(reply)) => {
                 let deadline = deadline.unwrap_or(Millis::MAX);
-                self.park(cell, &mut state, Waiter { caller, change, deadline, reply }, free_at);
+                shared.park(&self.core, cell, &mut state, Waiter { caller, change, deadline, reply }, free_at);
                 drop(state);
                 if !shared.active.load(Ordering::Acquire) {
                     // The member was shut down meanwhile, and may not have seen this waiter.
@@ -372,25 +379,12 @@ impl Map {
         self.change_when_free(partition, caller, change, Some(deadline), reply);
     }
 
-    fn park(&self, cell: &Cell, state: &mut CellState, waiter: Waiter, free_at: Option<Millis>) {
-        let shared = &*self.shared;
-        if let Err(error) = shared.reserve_waiter(&waiter) {
-            (waiter.reply)(Err(error));
-            return;
-        }
-        shared.clients.may_leave_traces(waiter.caller.client);
-        let due = waiter.deadline.min(free_at.unwrap_or(Millis::MAX));
-        let key: Box<[u8]> = waiter.change.key().unwrap_or_default().into();
-        state.waiters.push_back(self.core.id, &key, waiter);
-        shared.due_by(cell, due);
-    }
-
     /// Takes out all entries but those of locked keys; returns how many. Listeners hear of it once.
     ///
     /// # Errors
     /// The member is shutting down, or the map was destroyed.
     pub fn clear(&self, caller: Caller) -> Result<usize, GridError> {
-        self.empty(caller, Change::Clear, EventKind::Cleared)
+        self.empty(caller, EventKind::Cleared)
     }
 
     /// As [`Map::clear`], told as an eviction.
@@ -398,11 +392,15 @@ impl Map {
     /// # Errors
     /// The member is shutting down, or the map was destroyed.
     pub fn evict_all(&self, caller: Caller) -> Result<usize, GridError> {
-        self.empty(caller, Change::EvictAll, EventKind::EvictedAll)
+        self.empty(caller, EventKind::EvictedAll)
     }
 
-    fn empty(&self, caller: Caller, change: Change<'_>, kind: EventKind) -> Result<usize, GridError> {
+    pub(crate) fn empty(&self, caller: Caller, kind: EventKind) -> Result<usize, GridError> {
         let shared = &*self.shared;
+        if self.is_replicated() {
+            return self.emptied_by_log(caller, kind);
+        }
+        let change = if kind == EventKind::Cleared { Change::Clear } else { Change::EvictAll };
         shared.check_active()?;
         if self.is_destroyed() {
             return Err(self.core.destroyed_error());

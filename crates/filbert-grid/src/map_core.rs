@@ -36,6 +36,10 @@ pub(crate) struct MapCore {
     pub(crate) held: AtomicBool,
     /// Statements that change several keys together and are not done: each looks at `held` once it is counted here.
     pub(crate) claiming: AtomicUsize,
+    /// Changes that are on their way through a log: each looks at `held` once it is counted here.
+    pub(crate) in_flight: AtomicUsize,
+    /// Entries, or bytes of them, that are on their way out through a log.
+    pub(crate) evicting: AtomicUsize,
     /// Whether the map has a limit that eviction keeps.
     pub(crate) evicts: bool,
     counts_bytes: bool,
@@ -60,6 +64,8 @@ impl MapCore {
             destroyed: AtomicBool::new(false),
             held: AtomicBool::new(false),
             claiming: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
+            evicting: AtomicUsize::new(0),
         }
     }
 
@@ -170,6 +176,7 @@ impl MapCore {
                 of_expiry(metadata.expiry).min(metadata.expires_ms.saturating_sub(now.0).max(0))
             }
             Change::Put { expiry, .. } => of_expiry(*expiry),
+            Change::WriteBatch { .. } => of_expiry(Expiry::DEFAULT),
             Change::SetTtl { ttl_ms, .. } => of(*ttl_ms, config.ttl_seconds),
             Change::Lock { lease_ms: Some(lease_ms), .. } => *lease_ms,
             _ => i64::MAX,

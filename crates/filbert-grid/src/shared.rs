@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use filbert_data::{PartitionId, partition_of};
-use filbert_store::{Caller, Change, Command, EventKind, MapId, Millis, Reply};
+use filbert_store::{Caller, Change, Command, EventKind, MapId, Millis, Partition, Reply};
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
@@ -17,6 +17,7 @@ use crate::errors::GridError;
 use crate::eviction;
 use crate::map_core::MapCore;
 use crate::random::UuidSource;
+use crate::replication::{Again, GroupId, Replication};
 use crate::tap::{Freed, Tap};
 use crate::waiters::Waiter;
 
@@ -59,6 +60,10 @@ pub(crate) struct Shared {
     pub(crate) signature_seed: u64,
     /// When the sweep looks after summaries of indexes again.
     pub(crate) next_upkeep_ms: AtomicI64,
+    /// The logs that changes go through; `None` = they are made where they are asked for.
+    pub(crate) replication: Option<Replication>,
+    /// What the sweep proposes again.
+    pub(crate) again: Mutex<Vec<Again>>,
 }
 
 impl Shared {
@@ -87,6 +92,11 @@ impl Shared {
 
     pub(crate) fn partitions(&self) -> impl Iterator<Item = (PartitionId, &Cell)> {
         (0u32..).map(PartitionId).zip(self.cells.iter())
+    }
+
+    /// The group of a partition; of all of them, if there are no logs.
+    pub(crate) fn group_of(&self, partition: PartitionId) -> GroupId {
+        self.replication.as_ref().map_or(GroupId(0), |replication| replication.group_of(partition))
     }
 
     #[inline]
@@ -145,23 +155,49 @@ impl Shared {
         command: &Command<'_>,
         reply: impl FnOnce(Reply<'_>) -> R,
     ) -> R {
-        let before = state.partition.bytes();
-        let mut tap = Tap::new(self, cell, Some(map));
-        let result = reply(state.partition.lead(command, &mut tap));
-        let freed = tap.into_freed();
-        let after = state.partition.bytes();
-        if before != after {
-            self.account(before, after);
-            map.account(before, after);
-        }
+        let tap = Tap::new(self, cell, Some(map));
+        let (result, freed) = self.follow(state, map, tap, |partition, tap| reply(partition.lead(command, tap)));
         if !freed.is_empty() {
             self.run_freed(cell, state, freed);
         }
         result
     }
 
+    /// Has one map of a partition changed, and keeps the accounts. The keys that came free are the caller's to see to.
+    #[inline]
+    pub(crate) fn follow<'t, R>(
+        &self,
+        state: &mut CellState,
+        map: &MapCore,
+        mut tap: Tap<'t>,
+        change: impl FnOnce(&mut Partition, &mut Tap<'t>) -> R,
+    ) -> (R, Freed) {
+        let before = state.partition.bytes();
+        let result = change(&mut state.partition, &mut tap);
+        let freed = tap.into_freed();
+        let after = state.partition.bytes();
+        if before != after {
+            self.account(before, after);
+            map.account(before, after);
+        }
+        (result, freed)
+    }
+
     /// Applies a change of all maps of a partition.
-    pub(crate) fn apply_to_all(&self, cell: &Cell, state: &mut CellState, now: Millis, change: Change<'_>) -> usize {
+    pub(crate) fn apply_to_all(&self, cell: &Cell, state: &mut CellState, now: Millis, change: Change<'_>) {
+        let command = Command { map: MapId(0), now, caller: self.itself(), change };
+        let tap = Tap::new(self, cell, None);
+        let ((), freed) = self.follow_all(state, tap, |partition, tap| drop(partition.lead(&command, tap)));
+        self.run_freed(cell, state, freed);
+    }
+
+    /// Has all maps of a partition changed, and keeps the accounts.
+    pub(crate) fn follow_all<'t, R>(
+        &self,
+        state: &mut CellState,
+        mut tap: Tap<'t>,
+        change: impl FnOnce(&mut Partition, &mut Tap<'t>) -> R,
+    ) -> (R, Freed) {
         let before = state.partition.bytes();
         let counted: Vec<_> = {
             let maps = self.maps.read();
@@ -170,19 +206,13 @@ impl Shared {
         };
         let of_map = |state: &CellState, map: &MapCore| state.partition.statistics(map.id).bytes_owned;
         let counted: Vec<_> = counted.into_iter().map(|map| (of_map(state, &map), map)).collect();
-        let mut tap = Tap::new(self, cell, None);
-        let command = Command { map: MapId(0), now, caller: self.itself(), change };
-        let count = match state.partition.lead(&command, &mut tap) {
-            Reply::Count(count) => count,
-            _ => 0,
-        };
+        let result = change(&mut state.partition, &mut tap);
         let freed = tap.into_freed();
         self.account(before, state.partition.bytes());
         for (before, map) in counted {
             map.account(before, of_map(state, &map));
         }
-        self.run_freed(cell, state, freed);
-        count
+        (result, freed)
     }
 
     /// The caller of what the member does by itself.
@@ -269,10 +299,38 @@ impl Shared {
         }
     }
 
+    /// Answers those who have waited too long.
+    pub(crate) fn answer_late(&self, state: &mut CellState, now: Millis) {
+        for (map, waiter) in state.waiters.take_late(now) {
+            let name = self.map_by_id(map).map_or_else(String::new, |map| map.name.clone());
+            self.answer(waiter, Err(GridError::LockTimeout { map: name }));
+        }
+    }
+
     /// Answers a parked change that was not applied.
     pub(crate) fn answer(&self, waiter: Waiter, answer: Result<Reply<'_>, GridError>) {
         self.release_waiter(&waiter);
         (waiter.reply)(answer);
+    }
+
+    /// Lets a change wait until its key is free.
+    pub(crate) fn park(
+        &self,
+        map: &MapCore,
+        cell: &Cell,
+        state: &mut CellState,
+        waiter: Waiter,
+        free_at: Option<Millis>,
+    ) {
+        if let Err(error) = self.reserve_waiter(&waiter) {
+            (waiter.reply)(Err(error));
+            return;
+        }
+        self.clients.may_leave_traces(waiter.caller.client);
+        let due = waiter.deadline.min(free_at.unwrap_or(Millis::MAX));
+        let key: Box<[u8]> = waiter.change.key().unwrap_or_default().into();
+        state.waiters.push_back(map.id, &key, waiter);
+        self.due_by(cell, due);
     }
 
     fn release_waiter(&self, waiter: &Waiter) {

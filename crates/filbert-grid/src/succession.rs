@@ -50,14 +50,15 @@ impl Grid {
             return Err(GridError::IllegalArgument(format!("there is a map {new:?} already")));
         }
         old.core.hold()?;
-        let core = self.build_map(new, config);
+        let core = self.build_map(new, config).inspect_err(|_| old.core.release())?;
         let (old, new) = (old.clone(), Arc::new(Map { core, shared: shared.clone() }));
         let succession = Succession { grid: self.clone(), old, new, finished: false };
         if succession.old.core.claiming.load(Ordering::SeqCst) > 0 {
             let text = format!("a statement changes the map {:?}", succession.old.name());
             return Err(GridError::IllegalState(text));
         }
-        // A change that began before the map was held is over once its partition's lock was had.
+        // A change that began before the map was held is over once its partition's lock was had, or its log has settled.
+        shared.settle(&succession.old.core)?;
         let locked: usize =
             shared.cells.iter().map(|cell| cell.lock().partition.statistics(succession.old.core.id).locked_keys).sum();
         if succession.old.is_destroyed() {

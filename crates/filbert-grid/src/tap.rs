@@ -19,13 +19,20 @@ pub(crate) struct Tap<'t> {
     map: Option<&'t MapCore>,
     /// Whether entries that come and go are counted here; eviction by count has done so already.
     counts: bool,
+    /// Whether listeners and near caches hear of it: from who leads alone.
+    tells: bool,
     freed: Freed,
 }
 
 impl<'t> Tap<'t> {
     #[inline]
     pub(crate) fn new(shared: &'t Shared, cell: &'t Cell, map: Option<&'t MapCore>) -> Self {
-        Tap { shared, cell, map, counts: true, freed: Vec::new() }
+        Tap { shared, cell, map, counts: true, tells: true, freed: Vec::new() }
+    }
+
+    /// For a command of a log, whose events this member tells if it leads.
+    pub(crate) fn of_log(shared: &'t Shared, cell: &'t Cell, map: Option<&'t MapCore>, leads: bool) -> Self {
+        Tap { tells: leads, ..Tap::new(shared, cell, map) }
     }
 
     /// For an eviction from one map, whose entries are taken off the count before if `counted` says so.
@@ -80,14 +87,16 @@ impl Observer for Tap<'_> {
                 if self.counts {
                     map.count_entry(event);
                 }
-                if map.is_watched() {
+                if self.tells && map.is_watched() {
                     self.pass_on(map, event);
                 }
             }
             None => {
                 if let Some(map) = self.shared.map_by_id(event.map) {
                     map.count_entry(event);
-                    self.pass_on(&map, event);
+                    if self.tells {
+                        self.pass_on(&map, event);
+                    }
                 }
             }
         }

@@ -17,7 +17,7 @@ use std::hash::BuildHasher;
 use std::sync::atomic::Ordering;
 
 use filbert_data::{PartitionId, partition_of};
-use filbert_store::{Batch, BatchItem, BatchPlace, Caller, Change, Command, Expected, Expiry, PutMode, Reply};
+use filbert_store::{Batch, BatchItem, BatchPlace, Caller, Change, Command, Expected, Reply};
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 
@@ -32,7 +32,7 @@ use crate::{eviction, threads};
 const CHANGE_BYTES: usize = 32;
 
 /// Changes that one hold of a partition's lock claims or writes: others get at the partition in between.
-const CHANGES_PER_LOCK_MAX: usize = 256;
+pub(crate) const CHANGES_PER_LOCK_MAX: usize = 256;
 
 /// Changes of a map, by their keys; no key is changed twice.
 #[derive(Default)]
@@ -156,9 +156,20 @@ pub struct Claims<'m> {
 }
 
 impl Claims<'_> {
+    /// Notes that something may be claimed in a partition.
+    fn note(&mut self, partition: PartitionId) {
+        if !self.partitions.contains(&partition) {
+            self.partitions.push(partition);
+        }
+    }
+
     /// Gives back what is claimed.
     pub fn give_back(&mut self) {
-        for partition in std::mem::take(&mut self.partitions) {
+        let partitions = std::mem::take(&mut self.partitions);
+        if self.map.is_replicated() {
+            return self.map.unclaim_by_log(self.owner, partitions);
+        }
+        for partition in partitions {
             let Some(cell) = self.map.shared.cell(partition) else { continue };
             self.map.apply_together(cell, &mut cell.lock(), self.owner, Change::Unclaim, |_| ());
         }
@@ -176,9 +187,7 @@ impl Claims<'_> {
             if parts.peek().is_none() {
                 self.map.apply_together(cell, &mut state, self.owner, Change::Unclaim, |_| ());
             }
-            // The deadlines of what was written are those of any put.
-            let put = Change::Put { key: &[], value: &[], expiry: Expiry::DEFAULT, mode: PutMode::Set };
-            core.note_deadlines(shared, cell, &put, shared.now());
+            core.note_deadlines(shared, cell, &Change::WriteBatch { batch: &[] }, shared.now());
             if core.evicts && !eviction::make_room_after_many(shared, core, cell, &mut state) {
                 drop(state);
                 eviction::make_room_elsewhere(shared, core, partition, None);
@@ -233,14 +242,21 @@ impl Map {
         let _reserved = self.reserve(changes)?;
         let mut differing = Vec::new();
         let batches = changes.batches.iter().filter(|(_, batch)| !batch.is_empty());
-        for (partition, batch) in batches.clone() {
-            self.claim(*partition, batch, claims, &mut differing)?;
+        if self.is_replicated() {
+            batches.clone().for_each(|(partition, _)| claims.note(*partition));
+            self.claim_by_log(claims.owner, batches.clone().map(|(id, batch)| (*id, batch)), &mut differing)?;
+        } else {
+            for (partition, batch) in batches.clone() {
+                self.claim(*partition, batch, claims, &mut differing)?;
+            }
         }
         if !differing.is_empty() {
             return Err(NotMade::Differ(differing));
         }
-        for (partition, batch) in batches {
-            claims.write(*partition, batch);
+        if self.is_replicated() {
+            self.write_by_log(claims.owner, batches.map(|(id, batch)| (*id, batch)))?;
+        } else {
+            batches.for_each(|(partition, batch)| claims.write(*partition, batch));
         }
         // What was written is claimed no more.
         claims.partitions.retain(|partition| changes.batches.get(partition).is_none_or(Batch::is_empty));
@@ -269,24 +285,35 @@ impl Map {
         differing: &mut Vec<Box<[u8]>>,
     ) -> Result<(), NotMade> {
         let Some(cell) = self.shared.cell(partition) else { return Ok(()) };
-        if !claims.partitions.contains(&partition) {
-            claims.partitions.push(partition);
-        }
-        let key_at = |place| Box::from(batch.at(place).map_or(&[][..], |item| item.key));
+        claims.note(partition);
         for (from, part) in batch.parts(CHANGES_PER_LOCK_MAX) {
             threads::give_way();
             let change = Change::Claim { batch: part };
-            self.apply_together(cell, &mut cell.lock(), claims.owner, change, |reply| match reply {
-                Reply::Claimed(places) => {
-                    differing.extend(places.into_iter().map(|place| key_at(from + place)));
-                    Ok(())
-                }
-                Reply::Held(place) => Err(NotMade::Held(key_at(from + place))),
-                Reply::Refused(error) => Err(NotMade::Error(self.core.refusal(error))),
-                reply => Err(NotMade::Error(GridError::Internal(format!("a claim was answered by {reply:?}")))),
+            self.apply_together(cell, &mut cell.lock(), claims.owner, change, |reply| {
+                self.claimed(batch, from, reply, differing)
             })?;
         }
         Ok(())
+    }
+
+    /// What the answer to a claim says about a part of a batch.
+    pub(crate) fn claimed(
+        &self,
+        batch: &Batch,
+        from: BatchPlace,
+        reply: Reply<'_>,
+        differing: &mut Vec<Box<[u8]>>,
+    ) -> Result<(), NotMade> {
+        let key_at = |place| Box::from(batch.at(place).map_or(&[][..], |item| item.key));
+        match reply {
+            Reply::Claimed(places) => {
+                differing.extend(places.into_iter().map(|place| key_at(from + place)));
+                Ok(())
+            }
+            Reply::Held(place) => Err(NotMade::Held(key_at(from + place))),
+            Reply::Refused(error) => Err(NotMade::Error(self.core.refusal(error))),
+            reply => Err(NotMade::Error(GridError::Internal(format!("a claim was answered by {reply:?}")))),
+        }
     }
 
     fn apply_together<R>(

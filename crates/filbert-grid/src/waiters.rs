@@ -38,7 +38,21 @@ impl Waiter {
     }
 }
 
-type Queues = HashMap<Box<[u8]>, VecDeque<Waiter>>;
+/// Those who wait for one key.
+#[derive(Default)]
+struct Queue {
+    waiters: VecDeque<Waiter>,
+    /// Whether one who waited is on its way through a log: the queue stays until it is back, and so do those behind it.
+    proposed: bool,
+}
+
+impl Queue {
+    fn is_over(&self) -> bool {
+        self.waiters.is_empty() && !self.proposed
+    }
+}
+
+type Queues = HashMap<Box<[u8]>, Queue>;
 
 /// The queues of one partition.
 #[derive(Default)]
@@ -55,7 +69,7 @@ impl Waiters {
         self.by_map.is_empty()
     }
 
-    /// Whether anyone waits for the key.
+    /// Whether anyone waits for the key, or has waited and is on its way.
     pub(crate) fn any_for(&self, map: MapId, key: &[u8]) -> bool {
         self.by_map.get(&map).is_some_and(|queues| queues.contains_key(key))
     }
@@ -67,16 +81,57 @@ impl Waiters {
 
     pub(crate) fn push_back(&mut self, map: MapId, key: &[u8], waiter: Waiter) {
         self.note_deadline(waiter.deadline);
-        self.queue(map, key).push_back(waiter);
+        self.queue(map, key).waiters.push_back(waiter);
     }
 
     /// Puts a change back that was taken out and still has to wait.
     pub(crate) fn push_front(&mut self, map: MapId, key: &[u8], waiter: Waiter) {
         self.note_deadline(waiter.deadline);
-        self.queue(map, key).push_front(waiter);
+        self.queue(map, key).waiters.push_front(waiter);
     }
 
-    fn queue(&mut self, map: MapId, key: &[u8]) -> &mut VecDeque<Waiter> {
+    /// Takes out who has waited longest for a key, unless one who did is on its way through a log.
+    pub(crate) fn next_to_propose(&mut self, map: MapId, key: &[u8]) -> Option<Waiter> {
+        let queue = self.by_map.get(&map)?.get(key)?;
+        if queue.proposed { None } else { self.pop_front(map, key) }
+    }
+
+    /// Notes that one who waited is on its way through a log.
+    pub(crate) fn set_proposed(&mut self, map: MapId, key: &[u8]) {
+        self.queue(map, key).proposed = true;
+    }
+
+    /// Puts one back that was on its way and still has to wait.
+    pub(crate) fn come_back(&mut self, map: MapId, key: &[u8], waiter: Waiter) {
+        self.push_front(map, key, waiter);
+        self.end_proposal(map, key);
+    }
+
+    /// Notes that the one on its way is answered.
+    pub(crate) fn end_proposal(&mut self, map: MapId, key: &[u8]) {
+        self.edit(map, key, |queue| queue.proposed = false);
+    }
+
+    /// Takes out all who wait for a key.
+    pub(crate) fn take_queue(&mut self, map: MapId, key: &[u8]) -> VecDeque<Waiter> {
+        self.edit(map, key, std::mem::take).map_or_else(VecDeque::new, |queue| queue.waiters)
+    }
+
+    /// Changes a queue if there is one, and removes it if it is over then.
+    fn edit<R>(&mut self, map: MapId, key: &[u8], change: impl FnOnce(&mut Queue) -> R) -> Option<R> {
+        let queues = self.by_map.get_mut(&map)?;
+        let queue = queues.get_mut(key)?;
+        let result = change(queue);
+        if queue.is_over() {
+            queues.remove(key);
+            if queues.is_empty() {
+                self.by_map.remove(&map);
+            }
+        }
+        Some(result)
+    }
+
+    fn queue(&mut self, map: MapId, key: &[u8]) -> &mut Queue {
         self.by_map.entry(map).or_default().entry(key.into()).or_default()
     }
 
@@ -87,16 +142,7 @@ impl Waiters {
     }
 
     pub(crate) fn pop_front(&mut self, map: MapId, key: &[u8]) -> Option<Waiter> {
-        let queues = self.by_map.get_mut(&map)?;
-        let queue = queues.get_mut(key)?;
-        let waiter = queue.pop_front();
-        if queue.is_empty() {
-            queues.remove(key);
-            if queues.is_empty() {
-                self.by_map.remove(&map);
-            }
-        }
-        waiter
+        self.edit(map, key, |queue| queue.waiters.pop_front())?
     }
 
     /// A moment that no waiter's deadline is before, if any waiter has one.
@@ -110,7 +156,8 @@ impl Waiters {
             return Vec::new();
         }
         let late = self.take_where(|_, waiter| waiter.is_late(now));
-        let deadlines = self.by_map.values().flat_map(HashMap::values).flatten().map(|waiter| waiter.deadline);
+        let deadlines = self.by_map.values().flat_map(HashMap::values).flat_map(|queue| &queue.waiters);
+        let deadlines = deadlines.map(|waiter| waiter.deadline);
         self.deadline_min = deadlines.filter(|deadline| *deadline != Millis::MAX).min();
         late
     }
@@ -134,15 +181,15 @@ impl Waiters {
         self.by_map.retain(|map, queues| {
             queues.retain(|_, queue| {
                 // Everyone goes round once: those who stay keep their order.
-                for _ in 0..queue.len() {
-                    let Some(waiter) = queue.pop_front() else { break };
+                for _ in 0..queue.waiters.len() {
+                    let Some(waiter) = queue.waiters.pop_front() else { break };
                     if wanted(*map, &waiter) {
                         taken.push((*map, waiter));
                     } else {
-                        queue.push_back(waiter);
+                        queue.waiters.push_back(waiter);
                     }
                 }
-                !queue.is_empty()
+                !queue.is_over()
             });
             !queues.is_empty()
         });

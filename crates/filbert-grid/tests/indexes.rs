@@ -178,7 +178,7 @@ fn limits_hold_for_indexes() {
     map.add_index(index(IndexKind::Sorted, &["this"])).unwrap();
     assert!(matches!(map.add_index(index(IndexKind::Hash, &["a"])), Err(GridError::LimitReached { limit: 1, .. })));
     assert!(map.add_index(index(IndexKind::Hash, &["a["])).is_err());
-    member.grid.destroy_map("m");
+    member.destroy_map("m");
     assert!(matches!(map.add_index(index(IndexKind::Hash, &["b"])), Err(GridError::Destroyed { .. })));
     assert_eq!(member.grid.statistics().memory_bytes, 0);
 }
@@ -281,7 +281,7 @@ fn a_lookup_in_a_large_index_asks_few_partitions_and_none_too_few() {
     for round in 1..=6 {
         (0..round * 10_000).for_each(|key| put(&map, key, key));
         member.clock.advance(1_000);
-        member.grid.run_expiry();
+        member.run_expiry();
         check(0..round * 10_000, if round == 1 { 271 } else { 8 });
         assert_eq!(member.grid.statistics().memory_bytes, map.statistics().bytes_owned);
     }
@@ -294,7 +294,7 @@ fn a_lookup_in_a_large_index_asks_few_partitions_and_none_too_few() {
     assert!(map.probe_partitions(sorted, &probe).iter().count() < 10);
     map.drop_index("m_hash_this").unwrap();
     assert_eq!(partitions_of(1).iter().count(), 271);
-    member.grid.destroy_map("m");
+    member.destroy_map("m");
     assert_eq!(member.grid.statistics().memory_bytes, 0);
 }
 
@@ -332,7 +332,7 @@ fn a_lookup_finds_what_was_put_before_it_while_summaries_are_made_anew() {
         let sweeper = scope.spawn(|| {
             while !done.load(std::sync::atomic::Ordering::Relaxed) {
                 member.clock.advance(1_000);
-                member.grid.run_expiry();
+                member.run_expiry();
                 std::thread::yield_now();
             }
         });

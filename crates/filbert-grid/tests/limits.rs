@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::thread;
 
-use common::{Said, caller, change, get, key, lock, member_with, member_with_map, put, unlock};
+use common::{Said, caller, change, get, key, lock, member_with, member_with_map, put, settle, unlock};
 use filbert_grid::{
     Change, Environment, EvictionConfig, EvictionPolicy, Expiry, Grid, GridConfig, GridError, InMemoryFormat,
     MapConfig, MapConfigs, MaxSizePolicy, Millis, PartitionId, PutMode, eviction_policy_from_name,
@@ -30,6 +30,7 @@ fn per_node_is_exact_after_eight_threads_have_filled_the_map() {
                 });
             }
         });
+        settle();
         assert_eq!(map.size(), 100, "{policy:?}");
     }
 }
@@ -100,7 +101,7 @@ fn room_comes_back_with_removals_expiry_and_clearing() {
     }
     assert_eq!(map.size(), 10);
     member.clock.advance(1_000);
-    member.grid.run_expiry();
+    member.run_expiry();
     fill(30);
     assert_eq!(map.size(), 10);
     assert_eq!(map.statistics().evictions, 0, "there was room each time");
@@ -176,6 +177,7 @@ fn maps_are_made_and_destroyed_while_the_sweep_and_writers_run() {
     for name in grid.map_names() {
         grid.destroy_map(&name);
     }
+    settle();
     assert_eq!(grid.statistics().memory_bytes, 0);
     assert!(grid.objects().is_empty());
 }

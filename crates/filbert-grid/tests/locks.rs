@@ -49,12 +49,12 @@ fn a_waiter_gives_up_at_its_deadline() {
     lock(&map, caller(1, 1), 7);
     let deadline = member.grid.now().plus(100);
     park(&map, caller(2, 1), owned_put(7, b"v"), Some(deadline), &given, 1);
-    assert!(member.grid.run_expiry() <= deadline);
+    assert!(member.run_expiry() <= deadline);
     member.clock.advance(99);
-    member.grid.run_expiry();
+    member.run_expiry();
     assert_eq!(answers(&given), []);
     member.clock.advance(1);
-    member.grid.run_expiry();
+    member.run_expiry();
     assert_eq!(answers(&given), [(1, Said::Error(GridError::LockTimeout { map: "m".to_owned() }))]);
     unlock(&map, caller(1, 1), 7);
     assert_eq!(get(&map, 7), None);
@@ -67,14 +67,14 @@ fn the_end_of_a_lease_lets_waiters_run_and_calls_for_the_sweep() {
     let given = Answers::default();
     let called = Arc::new(std::sync::Mutex::new(Vec::new()));
     let calls = called.clone();
-    member.grid.run_expiry();
+    member.run_expiry();
     member.grid.on_due(move |moment| calls.lock().unwrap().push(moment));
     let now = member.grid.now();
     change(&map, caller(1, 1), Change::Lock { key: &key(7), lease_ms: Some(50), reference: 0 });
     assert_eq!(*called.lock().unwrap(), [now.plus(50)]);
     park(&map, caller(2, 1), owned_put(7, b"v"), None, &given, 1);
     member.clock.advance(50);
-    member.grid.run_expiry();
+    member.run_expiry();
     assert_eq!(answers(&given), [(1, Said::Previous(None))]);
 }
 
@@ -134,7 +134,7 @@ fn shutdown_and_destroy_answer_those_who_wait() {
     lock(&doomed, caller(1, 1), 7);
     park(&map, caller(2, 1), owned_put(7, b"v"), None, &given, 1);
     park(&doomed, caller(2, 1), owned_put(7, b"v"), None, &given, 2);
-    assert!(member.grid.destroy_map("doomed"));
+    assert!(member.destroy_map("doomed"));
     assert!(matches!(answers(&given)[0], (2, Said::Error(GridError::Destroyed { .. }))));
     member.grid.shutdown();
     assert_eq!(answers(&given)[1], (1, Said::Error(GridError::NotActive)));

@@ -27,7 +27,7 @@ fn entries_expire_and_give_their_memory_back_without_a_read() {
     assert!(member.grid.statistics().memory_bytes > 5_000_000);
     member.clock.advance(1_000);
     assert_eq!(map.size(), 0);
-    member.grid.run_expiry();
+    member.run_expiry();
     assert_eq!(member.grid.statistics().memory_bytes, empty_bytes);
     assert_eq!(map.statistics().expirations, 5_000);
 }
@@ -38,14 +38,14 @@ fn a_clock_that_jumps_back_neither_expires_nor_breaks_anything() {
     let map = member.grid.map("m").unwrap();
     put_ttl(&map, 1, b"v", 1_000);
     member.clock.advance(-10_000_000);
-    member.grid.run_expiry();
+    member.run_expiry();
     assert_eq!(get(&map, 1), Some(b"v".to_vec()));
     put_ttl(&map, 2, b"v", 1_000);
     member.clock.advance(1_000);
-    member.grid.run_expiry();
+    member.run_expiry();
     assert_eq!((get(&map, 1).is_some(), get(&map, 2)), (true, None));
     member.clock.advance(i64::MAX / 2);
-    member.grid.run_expiry();
+    member.run_expiry();
     assert_eq!(map.size(), 0);
 }
 
@@ -140,7 +140,7 @@ fn listeners_hear_what_they_asked_for() {
     change(&map, me, Change::Evict { key: &key(2) });
     put_ttl(&map, 3, b"d", 10);
     member.clock.advance(10);
-    member.grid.run_expiry();
+    member.run_expiry();
     put(&map, me, 4, b"e");
     put(&map, me, 5, b"f");
     map.clear(me).unwrap();
@@ -239,8 +239,8 @@ fn objects_are_announced_listed_bounded_and_destroyed() {
     member.grid.map("b").unwrap();
     assert!(matches!(member.grid.map("c"), Err(GridError::LimitReached { limit: 2, .. })));
     put(&map, caller(1, 1), 1, b"v");
-    assert!(member.grid.destroy_map("a"));
-    assert!(!member.grid.destroy_map("a"));
+    assert!(member.destroy_map("a"));
+    assert!(!member.destroy_map("a"));
     assert!(map.is_destroyed());
     assert_eq!(get(&map, 1), None);
     assert!(matches!(put(&map, caller(1, 1), 1, b"v"), Said::Error(GridError::Destroyed { .. })));
@@ -261,7 +261,7 @@ fn destroying_maps_gives_their_memory_back() {
         for n in 0..1_000 {
             put(&map, caller(1, 1), n, b"v");
         }
-        member.grid.destroy_map(&name);
+        member.destroy_map(&name);
         assert_eq!(member.grid.statistics().memory_bytes, before);
     }
 }

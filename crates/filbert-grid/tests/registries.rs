@@ -100,7 +100,7 @@ fn each_kind_of_event_reaches_those_who_asked_for_it_and_no_one_else() {
     let ttl = Change::Put { key: &key(3), value: b"v", expiry: Expiry::ttl(10), mode: PutMode::Set };
     change(&map, who, ttl);
     member.clock.advance(10);
-    member.grid.run_expiry();
+    member.run_expiry();
     let now = member.grid.now().0;
     let metadata = Metadata {
         created_ms: now,
@@ -158,7 +158,7 @@ fn nothing_is_lost_or_stuck_when_eight_threads_write_under_listeners_that_come_a
                         let connection = client(member, 100 + u128::from(thread));
                         let spec = ListenerSpec { connection: Some(connection.id()), ..spec.clone() };
                         map.add_listener(spec, Arc::new(|_: &EntryEvent<'_>| {})).unwrap();
-                        member.grid.run_expiry();
+                        member.run_expiry();
                     }
                 }
             });

@@ -60,7 +60,7 @@ fn deadlines_are_answered_in_time_when_earlier_ones_are_gone() {
     let names = || answers(&said).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
     for expected in [&[2][..], &[2, 3], &[2, 3, 1]] {
         member.clock.advance(100);
-        assert!(member.grid.run_expiry() > member.grid.now());
+        assert!(member.run_expiry() > member.grid.now());
         assert_eq!(names(), expected);
     }
     assert_eq!(member.grid.statistics().parked_changes, 0);
@@ -79,7 +79,7 @@ fn a_parked_put_that_runs_keeps_the_maps_limit() {
     park(&map, caller(2, 1), owned_put(100, b"v"), None, &said, 0);
     unlock(&map, caller(1, 1), 100);
     assert_eq!(answers(&said), [(0, Said::Previous(None))]);
-    member.grid.run_expiry();
+    member.run_expiry();
     assert_eq!(map.size(), 10);
     assert_eq!(get(&map, 100), Some(b"v".to_vec()));
 }
@@ -100,7 +100,7 @@ fn parked_values_count_as_memory_until_they_are_answered() {
     let refused = answers(&said);
     assert!(matches!(refused[..], [(3, Said::Error(GridError::OutOfMemory { .. })), (4, _)]), "{refused:?}");
     assert!(member.grid.statistics().memory_bytes > before + (3 << 20));
-    member.grid.destroy_map("m");
+    member.destroy_map("m");
     assert_eq!(answers(&said).len(), 5);
     assert!(member.grid.statistics().memory_bytes < before);
 }
@@ -132,7 +132,7 @@ fn destroying_a_map_empties_near_caches_and_refuses_what_comes_late() {
     .unwrap();
     put(&map, caller(1, 1), 1, b"v");
     heard.lock().clear();
-    assert!(member.grid.destroy_map("m"));
+    assert!(member.destroy_map("m"));
     let heard = heard.lock().clone();
     assert_eq!(heard.len(), 271);
     assert!(heard.contains(&(map.partition_of(&key(1)), true, 2)));

@@ -35,6 +35,24 @@ pub enum Reply<'p> {
     Refused(StoreError),
 }
 
+impl Reply<'_> {
+    /// The reply for whoever reads it after the partition has gone on: copies a value that the partition still has.
+    #[must_use]
+    pub fn into_owned(self) -> Reply<'static> {
+        match self {
+            Reply::Done => Reply::Done,
+            Reply::Flag(flag) => Reply::Flag(flag),
+            Reply::Previous(value) => Reply::Previous(value.map(Value::into_owned)),
+            Reply::Count(count) => Reply::Count(count),
+            Reply::Locked { free_at } => Reply::Locked { free_at },
+            Reply::Claimed(places) => Reply::Claimed(places),
+            Reply::Held(place) => Reply::Held(place),
+            Reply::NotOwner { owner } => Reply::NotOwner { owner },
+            Reply::Refused(error) => Reply::Refused(error),
+        }
+    }
+}
+
 /// Why a command cannot be applied at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
@@ -59,12 +77,14 @@ pub enum StoreError {
     NoSuchMap(MapId),
 }
 
-/// The bytes of a value: borrowed from the store, or taken out of it together with their record, never copied.
+/// The bytes of a value: borrowed from the store, or taken out of it together with their record; copied for [`Reply::into_owned`]
+/// alone.
 pub struct Value<'p>(Held<'p>);
 
 enum Held<'p> {
     Borrowed(&'p [u8]),
     Taken(Record),
+    Copied(Box<[u8]>),
 }
 
 impl<'p> Value<'p> {
@@ -82,7 +102,16 @@ impl<'p> Value<'p> {
         match &self.0 {
             Held::Borrowed(bytes) => bytes,
             Held::Taken(record) => record.value(),
+            Held::Copied(bytes) => bytes,
         }
+    }
+
+    fn into_owned(self) -> Value<'static> {
+        Value(match self.0 {
+            Held::Borrowed(bytes) => Held::Copied(bytes.into()),
+            Held::Taken(record) => Held::Taken(record),
+            Held::Copied(bytes) => Held::Copied(bytes),
+        })
     }
 }
 

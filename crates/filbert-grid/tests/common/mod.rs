@@ -2,17 +2,42 @@
 #![allow(dead_code, reason = "not every test file needs all of it")]
 #![allow(clippy::unwrap_used, clippy::panic, unreachable_pub, reason = "a helper of tests fails its test")]
 
+pub mod loopback;
+
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use filbert_grid::{
     Caller, Change, ClientConnection, ClientInfo, Clock, EntryEvent, Environment, Expiry, Grid, GridConfig, GridError,
     Map, MapConfig, Millis, OwnedChange, PutMode, Refused, Reply,
 };
+use loopback::{Loopback, Whims};
 use uuid::Uuid;
+
+/// Whether the members of this test binary send their changes through a log, see `over_loopback.rs`.
+const REPLICATED: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"over_loopback");
+
+thread_local! {
+    /// The logs of the members that this thread's test has made.
+    static LOOPBACKS: RefCell<Vec<Weak<Loopback>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Waits until whatever this thread has begun is done: what follows from a change (evictions, those who waited) comes a moment
+/// later where there is a log.
+pub fn settle() {
+    let loopbacks: Vec<_> = LOOPBACKS.with_borrow(|all| all.iter().filter_map(Weak::upgrade).collect());
+    loopbacks.iter().for_each(|loopback| loopback.settle());
+}
 
 /// A clock that stands still until the test moves it, in either direction.
 pub struct ManualClock(AtomicI64);
+
+impl Default for ManualClock {
+    fn default() -> Self {
+        ManualClock(AtomicI64::new(1_750_000_000_000))
+    }
+}
 
 impl ManualClock {
     pub fn advance(&self, ms: i64) {
@@ -31,14 +56,34 @@ pub struct Member {
     pub clock: Arc<ManualClock>,
 }
 
+impl Member {
+    /// A sweep, and what follows from it.
+    pub fn run_expiry(&self) -> Millis {
+        let next = self.grid.run_expiry();
+        settle();
+        next
+    }
+
+    pub fn destroy_map(&self, name: &str) -> bool {
+        let destroyed = self.grid.destroy_map(name);
+        settle();
+        destroyed
+    }
+}
+
 pub fn member() -> Member {
     member_with(GridConfig::default())
 }
 
 pub fn member_with(config: GridConfig) -> Member {
-    let clock = Arc::new(ManualClock(AtomicI64::new(1_750_000_000_000)));
+    let clock = Arc::new(ManualClock::default());
     let environment = Environment { clock: clock.clone(), random_seed: 42 };
-    Member { grid: Grid::new(config, environment).unwrap(), clock }
+    if !REPLICATED {
+        return Member { grid: Grid::new(config, environment).unwrap(), clock };
+    }
+    let (grid, loopback) = Loopback::start(config, environment, Whims::default());
+    LOOPBACKS.with_borrow_mut(|all| all.push(Arc::downgrade(&loopback)));
+    Member { grid, clock }
 }
 
 /// A member with one map configured, named `m`.
@@ -93,7 +138,9 @@ pub fn said(reply: Reply<'_>) -> Said {
 
 pub fn change(map: &Map, caller: Caller, change: Change<'_>) -> Said {
     let partition = map.partition_of(change.key().unwrap());
-    match map.change(partition, caller, change, said) {
+    let made = map.change(partition, caller, change, said);
+    settle();
+    match made {
         Ok(said) => said,
         Err(Refused::Locked { .. }) => Said::Locked,
         Err(Refused::Error(error)) => Said::Error(error),
@@ -125,6 +172,7 @@ pub fn unlock(map: &Map, caller: Caller, n: u32) -> Said {
 pub type Answers = Arc<Mutex<Vec<(u32, Said)>>>;
 
 pub fn answers(answers: &Answers) -> Vec<(u32, Said)> {
+    settle();
     answers.lock().unwrap().clone()
 }
 
@@ -142,6 +190,7 @@ pub fn park(map: &Map, caller: Caller, change: OwnedChange, deadline: Option<Mil
             to.lock().unwrap().push((name, answer));
         }),
     );
+    settle();
 }
 
 pub fn owned_put(n: u32, value: &[u8]) -> OwnedChange {

@@ -1,0 +1,117 @@
+//! Changes of a whole map through the logs: one command for each partition, and one answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use filbert_store::{Caller, Change, Command, EventKind, Reply};
+use parking_lot::Mutex;
+
+use super::awaited::Awaited;
+use super::{Pending, Submissions, WhenLocked};
+use crate::errors::GridError;
+use crate::map::Map;
+use crate::map_core::MapCore;
+use crate::shared::Shared;
+use crate::waiters::ParkedReply;
+
+/// The answers of the partitions on their way to one.
+struct Gathering {
+    shared: Arc<Shared>,
+    map: Arc<MapCore>,
+    kind: EventKind,
+    missing: AtomicUsize,
+    affected: AtomicUsize,
+    failed: Mutex<Option<GridError>>,
+    reply: Mutex<Option<ParkedReply>>,
+}
+
+impl Gathering {
+    fn tell(&self, answer: Result<Reply<'_>, GridError>) {
+        match answer {
+            Ok(Reply::Count(count)) => _ = self.affected.fetch_add(count, Ordering::AcqRel),
+            Ok(_) => {}
+            Err(error) => _ = self.failed.lock().get_or_insert(error),
+        }
+        if self.missing.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        let affected = self.affected.load(Ordering::Acquire);
+        if self.map.listeners.any() {
+            self.shared.tell_whole_map(&self.map, self.kind, affected);
+        }
+        let failed = self.failed.lock().take();
+        let reply = self.reply.lock().take();
+        if let Some(reply) = reply {
+            reply(failed.map_or(Ok(Reply::Count(affected)), Err));
+        }
+    }
+}
+
+impl Map {
+    /// As [`Map::clear`], which may be made through the logs: `reply` is called once, with the count. It is sent at once.
+    ///
+    /// # Errors
+    /// As [`Map::clear`]; `reply` is not called then.
+    pub fn submit_clear(&self, caller: Caller, reply: ParkedReply) -> Result<(), GridError> {
+        self.submit_emptying(caller, EventKind::Cleared, reply)
+    }
+
+    /// As [`Map::submit_clear`], told as an eviction.
+    ///
+    /// # Errors
+    /// As [`Map::submit_clear`].
+    pub fn submit_evict_all(&self, caller: Caller, reply: ParkedReply) -> Result<(), GridError> {
+        self.submit_emptying(caller, EventKind::EvictedAll, reply)
+    }
+
+    fn submit_emptying(&self, caller: Caller, kind: EventKind, reply: ParkedReply) -> Result<(), GridError> {
+        if self.is_replicated() {
+            return self.empty_by_log(caller, kind, reply);
+        }
+        let affected = self.empty(caller, kind)?;
+        reply(Ok(Reply::Count(affected)));
+        Ok(())
+    }
+
+    /// Takes everything out of the map, waiting for the answers.
+    #[cold]
+    pub(crate) fn emptied_by_log(&self, caller: Caller, kind: EventKind) -> Result<usize, GridError> {
+        let (reply, pending) = Pending::new();
+        self.empty_by_log(caller, kind, reply)?;
+        match pending.wait()? {
+            Reply::Count(count) => Ok(count),
+            reply => Err(GridError::Internal(format!("emptying a map was answered by {reply:?}"))),
+        }
+    }
+
+    fn empty_by_log(&self, caller: Caller, kind: EventKind, reply: ParkedReply) -> Result<(), GridError> {
+        let (shared, core) = (&self.shared, &self.core);
+        shared.check_active()?;
+        core.check_held()?;
+        if self.is_destroyed() {
+            return Err(core.destroyed_error());
+        }
+        let change = if kind == EventKind::Cleared { Change::Clear } else { Change::EvictAll };
+        let gathering = Arc::new(Gathering {
+            shared: shared.clone(),
+            map: core.clone(),
+            kind,
+            missing: AtomicUsize::new(shared.cells.len()),
+            affected: AtomicUsize::new(0),
+            failed: Mutex::default(),
+            reply: Mutex::new(Some(reply)),
+        });
+        let mut to = Submissions::new(shared);
+        for (partition, _) in shared.partitions() {
+            let gathering = gathering.clone();
+            let reply: ParkedReply = Box::new(move |answer| gathering.tell(answer));
+            let command = Command { map: core.id, now: shared.now(), caller, change };
+            let awaited = Awaited::reply(core, WhenLocked::Answer, reply);
+            if let Err((awaited, error)) = to.push(partition, &command.into(), awaited) {
+                awaited.fail(shared, partition, &error, None);
+            }
+        }
+        to.send();
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! What who leads has to do beside the log: those who wait for keys, entries that have to go, and the end of its leadership.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use filbert_data::PartitionId;
+use filbert_store::{Change, Command, KeyList, MapId};
+
+use super::awaited::Awaited;
+use super::{GroupId, Submissions, SubmitError};
+use crate::cell::{Cell, CellState};
+use crate::config::MaxSizePolicy;
+use crate::errors::GridError;
+use crate::eviction;
+use crate::grid::Grid;
+use crate::map_core::{MapCore, RECORD_OVERHEAD_BYTES};
+use crate::shared::Shared;
+
+/// Entries that are proposed to go at a time, of one partition: it bounds how long its lock is held.
+const VICTIMS_MAX: usize = 64;
+
+/// Proposes the change that has waited longest for a key, unless one is on its way already.
+pub(super) fn propose_waiter(
+    shared: &Arc<Shared>,
+    cell: &Cell,
+    partition: PartitionId,
+    state: &mut CellState,
+    map: &Arc<MapCore>,
+    key: &[u8],
+    to: &mut Submissions,
+) {
+    let now = shared.now();
+    while let Some(waiter) = state.waiters.next_to_propose(map.id, key) {
+        if waiter.is_late(now) {
+            shared.answer(waiter, Err(GridError::LockTimeout { map: map.name.clone() }));
+            continue;
+        }
+        let waiter = Box::new(waiter);
+        let change = waiter.change.clone();
+        let command = Command { map: map.id, now, caller: waiter.caller, change: change.borrow() };
+        if let Err(error) = map.check_memory(shared, &state.partition, &command) {
+            shared.answer(*waiter, Err(error));
+            continue;
+        }
+        map.note_locks(shared, &command.change, waiter.caller);
+        state.waiters.set_proposed(map.id, key);
+        cell.due_by(waiter.deadline);
+        map.in_flight.fetch_add(1, Ordering::SeqCst);
+        to.push_own(partition, &command.into(), Awaited::Waiter { map: map.clone(), waiter }, state);
+        return;
+    }
+}
+
+/// Proposes that entries of one partition go, until the map is within its limit; `false` if other partitions must help. One such
+/// proposal of a map and a partition at a time: what is missing then is looked at when it is applied.
+pub(super) fn propose_evictions(
+    shared: &Shared,
+    map: &Arc<MapCore>,
+    partition: PartitionId,
+    state: &mut CellState,
+    spared: Option<&[u8]>,
+    to: &mut Submissions,
+) -> bool {
+    let policy = map.config.eviction.max_size_policy;
+    let alone = policy == MaxSizePolicy::PerPartition;
+    let Some(wanted) = claim(map, eviction::excess(shared, map, &state.partition), alone) else { return true };
+    let (mut victims, mut weight, now) = (KeyList::default(), 0, shared.now());
+    while weight < wanted && victims.len() < VICTIMS_MAX && !state.evicting.contains(&map.id) {
+        let CellState { partition, random, .. } = state;
+        let spares = |key: &[u8]| spared == Some(key) || victims.iter().any(|victim| victim == key);
+        let mut draw = || random.next_u64();
+        let picked = partition.pick_eviction(map.id, map.config.eviction.policy, now, &mut draw, &spares);
+        let Some(picked) = picked.map(Box::<[u8]>::from) else { break };
+        weight += match eviction::counts_bytes(policy) {
+            true => {
+                let value_bytes = partition.entry_view(map.id, &picked, now).map_or(0, |view| view.value.len());
+                picked.len() + value_bytes + RECORD_OVERHEAD_BYTES
+            }
+            false => 1,
+        };
+        victims.push(&picked);
+    }
+    let counted = if alone { 0 } else { weight };
+    map.evicting.fetch_add(counted, Ordering::AcqRel);
+    map.evicting.fetch_sub(if alone { 0 } else { wanted }, Ordering::AcqRel);
+    if !victims.is_empty() {
+        state.evicting.push(map.id);
+        let change = Change::EvictKeys { keys: victims.as_bytes() };
+        let command = Command { map: map.id, now, caller: shared.itself(), change };
+        to.push_own(partition, &command.into(), Awaited::Evicted { map: map.clone(), weight: counted }, state);
+    }
+    alone || weight >= wanted
+}
+
+/// Counts what a map has too much as going already, unless others have: of several who see the same excess, one acts.
+fn claim(map: &MapCore, excess: usize, alone: bool) -> Option<usize> {
+    if alone || excess == 0 {
+        return (excess > 0).then_some(excess);
+    }
+    let take = |evicting: usize| (excess > evicting).then_some(excess);
+    let before = map.evicting.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).ok()?;
+    Some(excess - before)
+}
+
+/// Has partitions other than `partition` make the room that it could not. Called without any partition's lock.
+#[cold]
+pub(super) fn propose_evictions_elsewhere(shared: &Arc<Shared>, map: &Arc<MapCore>, partition: PartitionId) {
+    let count = shared.config.partition_count.max(1);
+    for offset in 1..=count {
+        let id = PartitionId(partition.0.wrapping_add(offset) % count);
+        let Some(cell) = shared.cell(id) else { return };
+        let mut state = cell.lock();
+        let mut to = Submissions::new(shared);
+        let enough = propose_evictions(shared, map, id, &mut state, None, &mut to);
+        to.send_holding(Some((id, &mut *state)));
+        if enough {
+            return;
+        }
+    }
+}
+
+/// Makes the room that those who should have made it did not.
+pub(crate) fn propose_evictions_by_sweep(shared: &Arc<Shared>, map: &Arc<MapCore>) {
+    if map.config.eviction.max_size_policy != MaxSizePolicy::PerPartition {
+        propose_evictions_elsewhere(shared, map, PartitionId(0));
+    }
+}
+
+/// Proposes that what has expired in a partition goes.
+pub(crate) fn propose_expiry(shared: &Shared, partition: PartitionId, state: &mut CellState, to: &mut Submissions) {
+    let change = Change::Expire { limit: shared.config.expire_batch_max };
+    let command = Command { map: MapId(0), now: shared.now(), caller: shared.itself(), change };
+    to.push_own(partition, &command.into(), Awaited::Swept, state);
+}
+
+impl Grid {
+    /// This member leads a group from now on: what is due in it is looked at.
+    pub fn leadership_gained(&self, group: GroupId) {
+        self.for_group(group, |cell, state| {
+            if let Some(due) = state.partition.next_expiry() {
+                self.shared.due_by(cell, due);
+            }
+        });
+    }
+
+    /// This member leads a group no more: those who wait for its keys are told to ask elsewhere. What is on its way is the
+    /// replicator's to answer.
+    pub fn leadership_lost(&self, group: GroupId, hint: &str) {
+        let error = GridError::Submit(SubmitError::NotLeader { group, hint: hint.to_owned() });
+        self.for_group(group, |_, state| {
+            for (_, waiter) in state.waiters.take_all() {
+                self.shared.answer(waiter, Err(error.clone()));
+            }
+        });
+    }
+
+    fn for_group(&self, group: GroupId, act: impl Fn(&Cell, &mut CellState)) {
+        let Some(replication) = &self.shared.replication else { return };
+        for (_, cell) in self.shared.partitions().filter(|(id, _)| replication.group_of(*id) == group) {
+            act(cell, &mut cell.lock());
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Changes that go through the log of a group of partitions, so that several members make them alike.
+//!
+//! ```text
+//!  doors, row writer, sweep     checks of who leads (propose.rs)                    another crate
+//!  Map::submit ──────────────►  Submissions: commands as bytes, ──► Replicator::submit(group, commands, answers)
+//!                               and beside them, who awaits what                        │ the log's order
+//!                                                                                       ▼
+//!  reply, or parked,       ◄──  Answers ◄────────────────────────── Grid::apply_batch (apply.rs), on every member
+//!  or an error                                                          │ who leads
+//!                               commands that follow ◄──────────────────┘ (leading.rs: who waited, what to evict)
+//! ```
+//!
+//! A grid without a [`Replicator`] changes its partitions where it is called. Both ways decide by the same checks
+//! (`Map::change`, `MapCore::check_memory`) and change a partition by the same code (`Shared::follow`): listeners, near caches,
+//! accounts and due times follow from there. What differs is who is asked in between, and that an answer comes later.
+//!
+//! This module must not know how a log agrees on its order, who the other members are, and when leadership moves: the
+//! replicator says the latter ([`Grid::leadership_gained`](crate::Grid::leadership_gained),
+//! [`Grid::leadership_lost`](crate::Grid::leadership_lost)).
+//!
+//! # Invariants
+//!
+//! - What depends on the leader alone is decided before a command is proposed (memory, who waits for whom, which entries go),
+//!   and named in it. Applying a command refuses nothing by it.
+//! - Every awaited answer comes once: as the reply, as a place among those who wait for a key, or as an error that says whether
+//!   the change may be sent again ([`SubmitError`]).
+//! - Commands of one connection for one group are applied in the order in which it submitted them.
+//! - Who waits for a key waits here, at the leader. One at a time is proposed again, in their order, and nobody who came later
+//!   is proposed before.
+
+use std::fmt;
+
+mod apply;
+mod awaited;
+mod empty;
+mod in_flight;
+mod leading;
+mod pending;
+mod propose;
+mod reads;
+mod submissions;
+mod together;
+mod upkeep;
+
+pub use apply::{ApplyError, Part};
+pub use awaited::Answers;
+pub use in_flight::InFlight;
+pub use pending::Pending;
+pub use propose::{Submitted, WhenLocked};
+pub use submissions::Submissions;
+
+pub(crate) use awaited::Awaited;
+pub(crate) use leading::propose_evictions_by_sweep;
+pub(crate) use reads::Replication;
+pub(crate) use upkeep::Again;
+
+/// Partitions that share a log: those whose number is the group's, modulo the number of groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupId(pub u32);
+
+impl fmt::Display for GroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The term of a leader: another one, whenever a group was led by someone else in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term(pub u64);
+
+/// Why a submission has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError {
+    /// Another member leads the group, or none does. Nothing was changed: the leader can be asked.
+    #[error("this member does not lead group {group} of the partitions: {hint}")]
+    NotLeader {
+        /// The group.
+        group: GroupId,
+        /// Where to ask, for a person.
+        hint: String,
+    },
+    /// More is on its way than the settings allow. Nothing was changed: it can be sent again in a moment.
+    #[error("group {group} of the partitions has too much on its way, expected at most {limit_bytes} bytes")]
+    Overloaded {
+        /// The group.
+        group: GroupId,
+        /// The limit that was met.
+        limit_bytes: usize,
+    },
+    /// It was made, or was not, or still will be: whoever cannot bear to make it twice must look first.
+    #[error("group {group} of the partitions lost its leader while a change was on its way, its outcome is not known")]
+    Unknown {
+        /// The group.
+        group: GroupId,
+    },
+}
+
+/// A submission that was not taken, and its answers, which nobody has told yet.
+#[derive(Debug)]
+pub struct NotTaken {
+    /// Who awaits what.
+    pub answers: Answers,
+    /// Why.
+    pub why: SubmitError,
+}
+
+/// The logs of this member's groups.
+///
+/// What it applies, it gives to [`Grid::apply_batch`](crate::Grid::apply_batch): on every member that holds the group, entry by
+/// entry, in the order of the log, from one thread at a time for each group.
+pub trait Replicator: Send + Sync {
+    /// Number of groups. It never changes.
+    fn groups(&self) -> u32;
+
+    /// Takes commands, as [`Encoder`](filbert_store::Encoder) writes them, into the log of a group which this member leads. They are
+    /// applied together, at the leader's time and in the order in which they were taken; `answers` go with the entry, and are given
+    /// to [`Grid::apply_batch`](crate::Grid::apply_batch) where it is applied here, as leader. Where that does not happen, they are
+    /// refused ([`Answers::refuse`]) or, if their fate is not known, dropped.
+    ///
+    /// Called under the lock of a partition: it must neither block, nor apply, refuse or drop anything on the caller's thread.
+    ///
+    /// # Errors
+    /// They were not taken; the answers come back.
+    fn submit(&self, group: GroupId, commands: Vec<u8>, answers: Answers) -> Result<(), Box<NotTaken>>;
+
+    /// The term in which this member may answer reads of a group at this moment, having applied all that was acknowledged
+    /// anywhere. A read that finds the same term before and after may be told.
+    ///
+    /// # Errors
+    /// It may not; the error says who may.
+    fn lease(&self, group: GroupId) -> Result<Term, SubmitError>;
+}

@@ -1,0 +1,125 @@
+//! What the member itself has the logs do: making and dropping maps, the sweep, and what must be asked again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use filbert_data::PartitionId;
+use filbert_store::{Caller, Change, Command, LogCommand, MapId, MapSettings, Millis, OwnedChange};
+
+use super::awaited::Awaited;
+use super::leading::propose_expiry;
+use super::{Pending, Replication, Submissions, WhenLocked};
+use crate::cell::Cell;
+use crate::errors::GridError;
+use crate::grid::Grid;
+use crate::map_core::MapCore;
+use crate::shared::Shared;
+
+/// A command that must be taken some time, as what it gives back would be kept for ever.
+pub(crate) struct Again {
+    pub(super) partition: PartitionId,
+    pub(super) map: MapId,
+    pub(super) caller: Caller,
+    pub(super) change: OwnedChange,
+}
+
+impl Shared {
+    /// Makes a map in all partitions through the logs, waiting for that; `false` if there are none.
+    pub(crate) fn make_by_log(self: &Arc<Self>, map: &Arc<MapCore>, settings: &MapSettings) -> Result<bool, GridError> {
+        if self.replication.is_none() {
+            return Ok(false);
+        }
+        let partitions = self.partitions().map(|(partition, _)| partition);
+        let command = LogCommand::CreateMap { map: map.id, settings: settings.clone() };
+        let made = self.ask_all(map, partitions, &command);
+        if made.is_err() {
+            let mut to = Submissions::new(self);
+            for (partition, cell) in self.partitions() {
+                let mut state = cell.lock();
+                to.push_own(partition, &LogCommand::DestroyMap { map: map.id }, Awaited::Nothing, &mut state);
+            }
+            to.send();
+        }
+        made.map(|()| true)
+    }
+
+    /// Waits until no change of a map that takes no more of them is on its way.
+    pub(crate) fn settle(self: &Arc<Self>, map: &Arc<MapCore>) -> Result<(), GridError> {
+        let Some(replication) = &self.replication else { return Ok(()) };
+        let mut firsts: Vec<PartitionId> = self.partitions().map(|(partition, _)| partition).collect();
+        firsts.sort_by_key(|partition| (replication.group_of(*partition), *partition));
+        firsts.dedup_by_key(|partition| replication.group_of(*partition));
+        while map.in_flight.load(Ordering::SeqCst) > 0 {
+            // What was submitted before this is applied before it, and nobody has claims under this name.
+            let nobody = Caller::default();
+            let command = Command { map: map.id, now: self.now(), caller: nobody, change: Change::Unclaim };
+            self.ask_all(map, firsts.iter().copied(), &command.into())?;
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    /// Submits a command to partitions and waits for all of them.
+    fn ask_all(
+        self: &Arc<Self>,
+        map: &Arc<MapCore>,
+        partitions: impl Iterator<Item = PartitionId>,
+        command: &LogCommand<'_>,
+    ) -> Result<(), GridError> {
+        let (mut to, mut asked) = (Submissions::new(self), Vec::new());
+        for partition in partitions {
+            let (reply, pending) = Pending::new();
+            let awaited = Awaited::reply(map, WhenLocked::Answer, reply);
+            if let Err((awaited, error)) = to.push(partition, command, awaited) {
+                awaited.fail(self, partition, &error, None);
+            }
+            asked.push(pending);
+        }
+        to.send();
+        let answers: Vec<_> = asked.into_iter().map(Pending::wait).collect();
+        answers.into_iter().try_for_each(|answer| answer.map(|_| ()))
+    }
+
+    /// Proposes again what was not taken before.
+    pub(crate) fn propose_again(self: &Arc<Self>) {
+        let mut to = Submissions::new(self);
+        for Again { partition, map, caller, change } in std::mem::take(&mut *self.again.lock()) {
+            to.push_until_taken(partition, map, caller, change.borrow());
+        }
+        to.send();
+    }
+}
+
+impl Submissions {
+    /// Adds a command that is proposed again by the sweep as long as it is not taken.
+    pub(crate) fn push_until_taken(&mut self, partition: PartitionId, map: MapId, caller: Caller, change: Change<'_>) {
+        let command = Command { map, now: self.shared().now(), caller, change };
+        let again = Box::new(Again { partition, map, caller, change: change.to_owned() });
+        if let Err((awaited, error)) = self.push(partition, &command.into(), Awaited::Taken { again }) {
+            awaited.fail(&self.shared().clone(), partition, &error, None);
+        }
+    }
+}
+
+impl Grid {
+    /// One sweep of a partition: proposes that what has expired goes, and answers those who waited too long.
+    pub(crate) fn sweep_by_log(&self, replication: &Replication, partition: PartitionId, cell: &Cell, now: Millis) {
+        let shared = &self.shared;
+        let mut state = cell.lock();
+        cell.nothing_due();
+        shared.answer_late(&mut state, now);
+        if replication.lease_of(partition).is_err() {
+            // Whoever leads sweeps; should that be this member, it will look at what is due.
+            return;
+        }
+        let expiry = state.partition.next_expiry();
+        let deadline = state.waiters.first_deadline();
+        let due = expiry.filter(|expiry| *expiry > now).into_iter().chain(deadline).min();
+        cell.due_by(due.unwrap_or(Millis::MAX));
+        if expiry.is_some_and(|expiry| expiry <= now) {
+            let mut to = Submissions::new(shared);
+            propose_expiry(shared, partition, &mut state, &mut to);
+            to.send_holding(Some((partition, &mut *state)));
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! What is there under a log alone: leadership that comes and goes, followers, refusals, and what goes into one entry.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use common::loopback::{Loopback, Whims, is_refusal};
+use common::*;
+use filbert_grid::replication::{GroupId, InFlight, NotTaken, Part, Replicator, SubmitError, Term, WhenLocked};
+use filbert_grid::{
+    Change, Environment, ErrorKind, EventKinds, Expected, Expiry, Grid, GridConfig, GridError, ListenerSpec, Map,
+    MapConfig, NotMade, PutMode, Refused, Reply, Together,
+};
+
+fn replicated(config: GridConfig, whims: Whims) -> (Member, Arc<Loopback>) {
+    let clock = Arc::new(ManualClock::default());
+    let environment = Environment { clock: clock.clone(), random_seed: 42 };
+    let (grid, loopback) = Loopback::start(config, environment, whims);
+    (Member { grid, clock }, loopback)
+}
+
+fn started() -> (Member, Arc<Loopback>) {
+    replicated(GridConfig::default(), Whims::default())
+}
+
+fn group_of(map: &Map, n: u32) -> GroupId {
+    GroupId(map.partition_of(&key(n)).0 % Whims::default().groups)
+}
+
+fn kind(said: &Said) -> Option<ErrorKind> {
+    match said {
+        Said::Error(error) => Some(error.kind()),
+        _ => None,
+    }
+}
+
+#[test]
+fn who_leads_no_more_changes_and_answers_nothing_and_tells_those_who_wait() {
+    let (member, loopback) = started();
+    let map = member.grid.map("m").unwrap();
+    let given = Answers::default();
+    let group = group_of(&map, 7);
+    put(&map, caller(1, 1), 7, b"v");
+    lock(&map, caller(1, 1), 7);
+    park(&map, caller(2, 1), owned_lock(7), None, &given, 1);
+    loopback.settle();
+    assert_eq!(answers(&given), []);
+    loopback.depose(&member.grid, group);
+    assert_eq!(answers(&given).iter().map(|(_, said)| kind(said)).collect::<Vec<_>>(), [Some(ErrorKind::NotLeader)]);
+    assert_eq!(kind(&put(&map, caller(1, 1), 7, b"w")), Some(ErrorKind::NotLeader));
+    let partition = map.partition_of(&key(7));
+    assert_eq!(map.answering(partition, || ()).unwrap_err().kind(), ErrorKind::NotLeader);
+    assert_eq!(map.answering_all(|| ()).unwrap_err().kind(), ErrorKind::NotLeader);
+    assert!(map.clear(caller(1, 1)).is_err());
+    assert_eq!(member.grid.statistics().parked_changes, 0);
+
+    loopback.elect(&member.grid, group);
+    assert_eq!(map.answering(partition, || get(&map, 7)), Ok(Some(b"v".to_vec())));
+    assert_eq!(lock(&map, caller(2, 1), 7), Said::Locked, "locks stay");
+    assert_eq!(put(&map, caller(1, 1), 7, b"w"), Said::Previous(Some(b"v".to_vec())));
+}
+
+#[test]
+fn a_read_that_spans_two_terms_is_not_told() {
+    let (member, loopback) = started();
+    let map = member.grid.map("m").unwrap();
+    let (partition, group) = (map.partition_of(&key(7)), group_of(&map, 7));
+    let read = map.answering(partition, || {
+        loopback.depose(&member.grid, group);
+        loopback.elect(&member.grid, group);
+    });
+    assert_eq!(read.unwrap_err().kind(), ErrorKind::NotLeader);
+}
+
+#[test]
+fn what_was_on_its_way_when_leadership_went_is_not_known() {
+    let (member, loopback) = started();
+    let map = member.grid.map("m").unwrap();
+    loopback.pause();
+    let given = Answers::default();
+    park(&map, caller(1, 1), owned_put(7, b"v"), None, &given, 1);
+    loopback.depose(&member.grid, group_of(&map, 7));
+    assert_eq!(kind(&answers(&given)[0].1), Some(ErrorKind::Indeterminate));
+    assert_eq!(member.grid.statistics().memory_bytes, map.statistics().bytes_owned);
+}
+
+#[test]
+fn changes_of_one_batch_are_one_submission_for_each_group_and_are_counted_on_their_way() {
+    let (member, loopback) = replicated(GridConfig::default(), Whims { keeps_log: true, ..Whims::default() });
+    let map = member.grid.map("m").unwrap();
+    loopback.settle();
+    let entries_before = loopback.log().len();
+    loopback.pause();
+    let woken = Arc::new(AtomicUsize::new(0));
+    let wakes = woken.clone();
+    let in_flight = Arc::new(InFlight::new(move || _ = wakes.fetch_add(1, Ordering::SeqCst)));
+    let mut to = member.grid.submissions(in_flight.clone());
+    let replies = Arc::new(AtomicUsize::new(0));
+    for n in 0..500 {
+        let (key, replies) = (key(n), replies.clone());
+        let change = Change::Put { key: &key, value: b"v", expiry: Expiry::DEFAULT, mode: PutMode::Set };
+        let reply = Box::new(move |_: Result<Reply<'_>, GridError>| _ = replies.fetch_add(1, Ordering::SeqCst));
+        let partition = map.partition_of(&key);
+        map.submit(&mut to, partition, caller(1, 1), change, WhenLocked::Answer, reply).unwrap();
+        assert!(in_flight.any_of(partition));
+    }
+    to.send();
+    assert!(in_flight.bytes() > 500 * 20);
+    in_flight.wake_at_next();
+    loopback.resume();
+    loopback.settle();
+    assert_eq!((replies.load(Ordering::SeqCst), in_flight.bytes(), woken.load(Ordering::SeqCst)), (500, 0, 1));
+    let log = loopback.log();
+    let parts: usize = log[entries_before..].iter().map(|(_, parts)| parts.len()).sum();
+    assert_eq!(parts, 24);
+    assert_eq!(map.size(), 500);
+}
+
+/// A log that this member only follows.
+struct Follower(Arc<Loopback>);
+
+impl Replicator for Follower {
+    fn groups(&self) -> u32 {
+        self.0.groups()
+    }
+
+    fn submit(
+        &self,
+        group: GroupId,
+        _: Vec<u8>,
+        answers: filbert_grid::replication::Answers,
+    ) -> Result<(), Box<NotTaken>> {
+        Err(Box::new(NotTaken { answers, why: SubmitError::NotLeader { group, hint: "it follows".to_owned() } }))
+    }
+
+    fn lease(&self, group: GroupId) -> Result<Term, SubmitError> {
+        Err(SubmitError::NotLeader { group, hint: "it follows".to_owned() })
+    }
+}
+
+#[test]
+fn a_follower_holds_what_the_leader_holds() {
+    let (leader, loopback) = replicated(GridConfig::default(), Whims { keeps_log: true, ..Whims::default() });
+    let map = leader.grid.map("m").unwrap();
+    let clock = Arc::new(ManualClock::default());
+    let environment = Environment { clock: clock.clone(), random_seed: 43 };
+    let follower = Arc::new(Follower(loopback.clone()));
+    let follower = Grid::replicated(GridConfig::default(), environment, follower).unwrap();
+    for n in 0..200 {
+        put_ttl(&map, n, b"v", 1_000 + i64::from(n));
+    }
+    leader.clock.advance(1_100);
+    leader.grid.run_expiry();
+    loopback.settle();
+    let bytes = leader.grid.statistics().memory_bytes;
+    assert_eq!(map.size(), 99);
+    for (stamp, parts) in loopback.log() {
+        let mut parts: Vec<_> = parts.iter().map(|commands| Part { commands, answers: None }).collect();
+        follower.apply_batch(stamp, false, &mut parts).unwrap();
+    }
+    assert_eq!(follower.statistics().memory_bytes, bytes);
+    // It proposes nothing by itself.
+    clock.advance(10_000);
+    follower.run_expiry();
+    assert_eq!(follower.statistics().memory_bytes, bytes);
+    assert!(follower.map("other").is_err());
+    assert!(follower.objects().is_empty());
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_changes_nothing() {
+    let (member, loopback) = replicated(GridConfig::default(), Whims { keeps_log: true, ..Whims::default() });
+    let map = member.grid.map("m").unwrap();
+    put(&map, caller(1, 1), 7, b"v");
+    let (stamp, parts) = loopback.log().pop().unwrap();
+    let mut broken = parts[0].clone();
+    broken.push(250);
+    put(&map, caller(1, 1), 7, b"w");
+    let error = member.grid.apply_batch(stamp, true, &mut [Part { commands: &broken, answers: None }]).unwrap_err();
+    assert!(error.to_string().contains("kind of a command"), "{error}");
+    assert_eq!(get(&map, 7), Some(b"w".to_vec()));
+}
+
+#[test]
+fn reads_keep_entries_alive_through_the_log() {
+    let mut config = GridConfig::default();
+    config.maps.insert("m", MapConfig { max_idle_seconds: 1, ..MapConfig::default() });
+    let (member, loopback) = replicated(config, Whims::default());
+    let map = member.grid.map("m").unwrap();
+    put(&map, caller(1, 1), 1, b"read");
+    put(&map, caller(1, 1), 2, b"not read");
+    for _ in 0..10 {
+        member.clock.advance(600);
+        assert_eq!(get(&map, 1), Some(b"read".to_vec()));
+        member.grid.run_expiry();
+        loopback.settle();
+    }
+    assert_eq!((get(&map, 1).is_some(), get(&map, 2).is_some()), (true, false));
+    assert_eq!(map.statistics().expirations, 1);
+}
+
+#[test]
+fn locks_of_a_client_that_has_gone_are_free_in_the_end_though_the_log_refuses_half_of_what_comes() {
+    let (member, loopback) = started();
+    let map = member.grid.map("m").unwrap();
+    loopback.refuse(30);
+    let owner = client(&member, 1);
+    for n in 0..50 {
+        while lock(&map, caller(1, 1), n) != Said::Flag(true) {}
+    }
+    drop(owner);
+    loopback.settle();
+    assert!(map.statistics().locked_keys > 0, "some was refused");
+    while map.statistics().locked_keys > 0 {
+        member.grid.run_expiry();
+        loopback.settle();
+    }
+}
+
+#[test]
+fn a_statement_is_made_as_a_whole_or_says_that_it_is_not_known() {
+    let whims = Whims { refused_percent: 1, unknown_percent: 1, ..Whims::default() };
+    let (member, loopback) = replicated(GridConfig { partition_count: 11, ..GridConfig::default() }, whims);
+    let map = loop {
+        if let Ok(map) = member.grid.map("m") {
+            break map;
+        }
+    };
+    let (mut made, mut not_made, mut not_known) = (0, 0, 0);
+    for round in 0..300u32 {
+        let mut together = Together::new(&map);
+        let value = round.to_be_bytes();
+        (0..40).for_each(|n| _ = together.add(&key(n), Expected::Anything, Some(&value)).unwrap());
+        let before = get(&map, 0);
+        let outcome = map.make_together(&together, &mut map.claims());
+        loopback.settle();
+        let values: Vec<_> = (0..40).map(|n| get(&map, n)).collect();
+        match outcome {
+            Ok(()) => {
+                made += 1;
+                assert!(values.iter().all(|found| found.as_deref() == Some(value.as_slice())));
+            }
+            Err(NotMade::Error(error)) if error.kind() == ErrorKind::Indeterminate => not_known += 1,
+            Err(NotMade::Error(error)) => {
+                assert!(is_refusal(&error), "{error}");
+                assert_eq!(get(&map, 0), before);
+                assert!(values.iter().all(|found| found.as_deref() != Some(value.as_slice())));
+                not_made += 1;
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+        // What was claimed is given back in the end, however often that is refused.
+        while (0..40).any(|n| change(&map, caller(1, 1), Change::Await { key: &key(n) }) != Said::Done) {
+            member.grid.run_expiry();
+            loopback.settle();
+        }
+    }
+    assert!(made > 0 && not_made > 0 && not_known > 0, "{made} {not_made} {not_known}");
+}
+
+#[test]
+fn listeners_hear_of_a_clear_once() {
+    let (member, _loopback) = started();
+    let map = member.grid.map("m").unwrap();
+    let heard = Heard::default();
+    let spec = ListenerSpec { key: None, filter: None, include_value: true, kinds: EventKinds::ALL, connection: None };
+    (0..100).for_each(|n| _ = put(&map, caller(1, 1), n, b"v"));
+    map.add_listener(spec, heard.sink()).unwrap();
+    let given = Arc::new(Mutex::new(None));
+    let told = given.clone();
+    let reply = Box::new(move |answer: Result<Reply<'_>, GridError>| {
+        *told.lock().unwrap() = Some(format!("{answer:?}"));
+    });
+    map.submit_evict_all(caller(1, 1), reply).unwrap();
+    while given.lock().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    assert_eq!(given.lock().unwrap().take().unwrap(), "Ok(Count(100))");
+    assert_eq!(heard.take(), ["EvictedAll * ->- 100"]);
+}
+
+#[test]
+fn a_change_that_is_refused_at_once_is_not_answered_as_well() {
+    let (member, loopback) = started();
+    let map = member.grid.map("m").unwrap();
+    loopback.depose(&member.grid, group_of(&map, 7));
+    let mut to = map.submissions();
+    let change = owned_put(7, b"v");
+    let partition = map.partition_of(&key(7));
+    let reply = Box::new(|_: Result<Reply<'_>, GridError>| panic!("it was refused"));
+    let refused = map.submit(&mut to, partition, caller(1, 1), change.borrow(), WhenLocked::Answer, reply);
+    assert!(matches!(refused, Err(Refused::Error(error)) if is_refusal(&error)));
+}
