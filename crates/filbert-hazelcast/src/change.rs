@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use filbert_grid::{Change, ErrorKind, GridError, PartitionId, Refused, Reply};
+use filbert_grid::replication::WhenLocked;
+use filbert_grid::{Change, ErrorKind, GridError, ParkedReply, PartitionId, Refused, Reply};
 use filbert_wire::{CorrelationId, Message, MessageId};
 use parking_lot::Mutex;
 
@@ -52,6 +53,9 @@ where
     let correlation = message.correlation_id();
     let partition = session.partition(change.key().unwrap_or_default());
     let caller = session.caller(of.thread);
+    if session.is_replicated {
+        return submit(session, message, of, partition, change, answer);
+    }
     let map = session.handles.find(&session.grid, of.map)?;
     let out = &mut session.out;
     match map.change(partition, caller, change, |reply| answer(reply, correlation, out)) {
@@ -74,22 +78,60 @@ fn park<A>(
 where
     A: FnOnce(Reply<'_>, CorrelationId, &mut Vec<u8>) -> Outcome + Copy + Send + 'static,
 {
-    let correlation = message.correlation_id();
-    let wait_ms = match of.wait {
-        Wait::Call => Some(millis(session.config.call_timeout)),
-        Wait::Ever => None,
-        Wait::OrFalse(wait_ms) if wait_ms <= 0 => {
-            return answer(Reply::Flag(false), correlation, &mut session.out);
-        }
-        Wait::OrFalse(wait_ms) => Some(wait_ms),
+    let WhenLocked::Wait(deadline) = when_locked(session, of.wait) else {
+        return answer(Reply::Flag(false), message.correlation_id(), &mut session.out);
     };
-    let deadline = wait_ms.map(|wait_ms| session.grid.now().plus(wait_ms));
-    let (id, wait, caller) = (message.id(), of.wait, session.caller(of.thread));
-    let link = session.link.clone();
-    let reply = move |result: Result<Reply<'_>, GridError>| {
-        link.outbox.append(|out| {
+    let caller = session.caller(of.thread);
+    let reply = answer_later(session, message, of.wait, answer);
+    session.map(of.map)?.change_when_free(partition, caller, change.to_owned(), deadline, reply);
+    Ok(())
+}
+
+/// Adds a change to those that go through the log when this batch of requests is read. It is answered from there.
+#[cold]
+#[inline(never)]
+fn submit<A>(
+    session: &mut Session,
+    message: &Message<'_>,
+    of: OfKey<'_>,
+    partition: PartitionId,
+    change: Change<'_>,
+    answer: A,
+) -> Outcome
+where
+    A: FnOnce(Reply<'_>, CorrelationId, &mut Vec<u8>) -> Outcome + Copy + Send + 'static,
+{
+    let (caller, when_locked) = (session.caller(of.thread), when_locked(session, of.wait));
+    let reply = answer_later(session, message, of.wait, answer);
+    let map = session.handles.find(&session.grid, of.map)?;
+    match map.submit(&mut session.submissions, partition, caller, change, when_locked, reply) {
+        Ok(_) => Ok(()),
+        Err(Refused::Locked { .. }) => answer(Reply::Flag(false), message.correlation_id(), &mut session.out),
+        Err(Refused::Error(error)) => Err(error.into()),
+    }
+}
+
+fn when_locked(session: &Session, wait: Wait) -> WhenLocked {
+    let from_now = |wait_ms| WhenLocked::Wait(Some(session.grid.now().plus(wait_ms)));
+    match wait {
+        Wait::Call => from_now(millis(session.config.call_timeout)),
+        Wait::Ever => WhenLocked::Wait(None),
+        Wait::OrFalse(wait_ms) if wait_ms <= 0 => WhenLocked::Answer,
+        Wait::OrFalse(wait_ms) => from_now(wait_ms),
+    }
+}
+
+/// What answers a request from whichever thread has its reply.
+fn answer_later<A>(session: &Session, message: &Message<'_>, wait: Wait, answer: A) -> ParkedReply
+where
+    A: FnOnce(Reply<'_>, CorrelationId, &mut Vec<u8>) -> Outcome + Send + 'static,
+{
+    let (id, correlation, link) = (message.id(), message.correlation_id(), session.link.clone());
+    Box::new(move |result: Result<Reply<'_>, GridError>| {
+        link.outbox.append_answer(|out| {
             let start = out.len();
             let outcome = match result {
+                Ok(Reply::Locked { .. }) => answer(Reply::Flag(false), correlation, out),
                 Ok(reply) => answer(reply, correlation, out),
                 Err(GridError::LockTimeout { .. }) if wait != Wait::Call => {
                     answer(Reply::Flag(false), correlation, out)
@@ -102,10 +144,7 @@ where
                 failure.encode(correlation, out);
             }
         });
-    };
-    let map = session.map(of.map)?;
-    map.change_when_free(partition, caller, change.to_owned(), deadline, Box::new(reply));
-    Ok(())
+    })
 }
 
 fn timed_out(id: MessageId, map: &str) -> Box<Failure> {
@@ -187,6 +226,9 @@ impl Batch {
         let partition = session.partition(change.key().unwrap_or_default());
         let nobody = session.caller(0);
         let deadline = session.grid.now().plus(millis(session.config.call_timeout));
+        if session.is_replicated {
+            return self.submit(session, map, partition, change);
+        }
         let map = session.map(map)?;
         // The request names no thread. A lock that the same client holds must not keep its own write out: whichever of
         // its threads holds it counts as the caller.
@@ -202,14 +244,36 @@ impl Batch {
             Ok(outcome) => outcome,
             Err(Refused::Error(error)) => Err(error.into()),
             Err(Refused::Locked { .. }) => {
-                self.parked = true;
-                self.shared.pending.fetch_add(1, Ordering::AcqRel);
-                let shared = self.shared.clone();
-                let reply = move |result: Result<Reply<'_>, GridError>| shared.parked_change_done(result);
-                map.change_when_free(partition, caller, change.to_owned(), Some(deadline), Box::new(reply));
+                map.change_when_free(partition, caller, change.to_owned(), Some(deadline), self.expect_one());
                 Ok(())
             }
         }
+    }
+
+    /// Adds one change to those that go through the log.
+    #[cold]
+    fn submit(&mut self, session: &mut Session, map: &str, partition: PartitionId, change: Change<'_>) -> Outcome {
+        let nobody = session.caller(0);
+        let deadline = session.grid.now().plus(millis(session.config.call_timeout));
+        let map = session.handles.find(&session.grid, map)?;
+        let holder = change.key().and_then(|key| map.lock_state(partition, key)).map(|lock| lock.owner);
+        // As above: a lock of the same client counts as the caller's.
+        let caller = holder.filter(|owner| owner.client == nobody.client).unwrap_or(nobody);
+        let when_locked = WhenLocked::Wait(Some(deadline));
+        let reply = self.expect_one();
+        match map.submit(&mut session.submissions, partition, caller, change, when_locked, reply) {
+            Ok(_) => Ok(()),
+            Err(Refused::Error(error)) => Err(error.into()),
+            Err(Refused::Locked { .. }) => Err(GridError::Internal("a change did not wait".to_owned()).into()),
+        }
+    }
+
+    /// What answers one change that is made later.
+    fn expect_one(&mut self) -> ParkedReply {
+        self.parked = true;
+        self.shared.pending.fetch_add(1, Ordering::AcqRel);
+        let shared = self.shared.clone();
+        Box::new(move |result: Result<Reply<'_>, GridError>| shared.parked_change_done(result))
     }
 
     /// Answers, or leaves that to the last parked change.
@@ -239,7 +303,7 @@ impl BatchState {
         if self.pending.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
-        self.link.outbox.append(|out| match self.failed.lock().take() {
+        self.link.outbox.append_answer(|out| match self.failed.lock().take() {
             Some(failure) => failure.encode(self.correlation, out),
             None => (self.answer)(self.correlation, out),
         });

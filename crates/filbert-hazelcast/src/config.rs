@@ -80,8 +80,8 @@ pub struct DoorConfig {
     /// Bytes read from a connection at once. Default 64 KiB: some hundred small requests for one system call. A
     /// connection that is idle holds no such buffer.
     pub read_buffer_bytes: usize,
-    /// Bytes of replies that wait for a client to read them, above which no more of its requests are taken. One reply
-    /// may be larger than that. Default 1 MiB: more than a socket takes at once, little enough for many slow readers.
+    /// Bytes of replies that wait for a client to read them, and of its changes on their way through a log, above which no more of
+    /// its requests are taken. One reply, or change, may be larger than that. Default 1 MiB: more than a socket takes at once, little enough for many slow readers.
     pub write_buffer_bytes_max: usize,
     /// Bytes of one reply that lists entries (`keySet`, `values`, `entrySet`, `getAll`, a batch of an iteration); a longer
     /// one is refused. Default 1 GiB, as for messages from clients: a client that wants more than that should iterate,

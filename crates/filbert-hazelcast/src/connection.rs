@@ -172,7 +172,7 @@ impl Connection {
             if self.link.outbox.is_filled() && self.has_room() {
                 self.collect();
             }
-            if self.held_back && self.has_room() {
+            if self.held_back && self.may_take_requests() {
                 self.handle_pending();
             }
             if self.backlog() > 0 {
@@ -186,8 +186,19 @@ impl Connection {
                     Poll::Pending => {}
                 }
             }
+            if self.closing.is_some() && self.has_changes_on_way() {
+                // What was read is answered.
+                return self.poll_end();
+            }
+            if self.closing.is_some() && self.session.is_replicated && self.link.outbox.is_filled() {
+                continue;
+            }
             if let Some(closing) = self.closing.take() {
                 return Poll::Ready(closing);
+            }
+            if self.held_back {
+                // Requests wait for changes that are on their way, whose end wakes this task.
+                return Poll::Pending;
             }
             match ready!(self.poll_read(context)) {
                 Ok(0) => return Poll::Ready(Closing::Gone),
@@ -228,6 +239,25 @@ impl Connection {
     #[inline]
     fn has_room(&self) -> bool {
         self.backlog() <= self.session.config.write_buffer_bytes_max
+    }
+
+    /// Whether neither replies nor changes on their way are too many.
+    #[inline]
+    fn may_take_requests(&self) -> bool {
+        self.has_room() && (!self.session.is_replicated || self.has_room_on_way())
+    }
+
+    /// Whether answers are still to come to changes that were taken. Their end wakes this task.
+    fn has_changes_on_way(&self) -> bool {
+        self.session.in_flight.wake_at_next();
+        self.session.in_flight.bytes() > 0
+    }
+
+    #[cold]
+    fn has_room_on_way(&self) -> bool {
+        let max = self.session.config.write_buffer_bytes_max;
+        self.session.in_flight.wake_at_next();
+        self.backlog().saturating_add(self.session.in_flight.bytes()) <= max
     }
 
     #[cold]
@@ -306,6 +336,9 @@ impl Connection {
     fn handle(&mut self, bytes: &[u8]) -> usize {
         let started = self.session.tally.begin();
         let handled = self.handle_all(bytes);
+        if !self.session.submissions.is_empty() {
+            self.session.submissions.send();
+        }
         self.session.tally.end(started, self.session.grid.metrics());
         handled
     }
@@ -329,7 +362,7 @@ impl Connection {
                 // What follows a refusal is not looked at.
                 return bytes.len();
             }
-            if !self.has_room() {
+            if gets.count == 0 && !self.may_take_requests() {
                 self.held_back = true;
                 return at;
             }
@@ -339,6 +372,13 @@ impl Connection {
                 Ok(Some(Split::Whole(length))) => Some(Message::parse(rest.get(..length).unwrap_or_default())),
                 _ => None,
             };
+            if let Some(Ok(message)) = &whole
+                && self.session.must_wait(message)
+            {
+                self.held_back = true;
+                self.splitter.rewind();
+                return self.handle_gets(&mut gets, true).unwrap_or(at);
+            }
             if let (Ok(Some(Split::Whole(length))), Some(Ok(message))) = (&split, &whole)
                 && gets.take(&self.session, message, at)
             {

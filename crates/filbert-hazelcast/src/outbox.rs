@@ -64,6 +64,20 @@ impl Outbox {
         self.wake(&state);
     }
 
+    /// Appends what `encode` writes: the reply to a request that was taken, whose number is bounded by what may wait or be on its way. It
+    /// is not held against the limit of events.
+    pub(crate) fn append_answer(&self, encode: impl FnOnce(&mut Vec<u8>)) {
+        let mut state = self.state.lock();
+        // While the member stops, what was taken is still answered.
+        if state.end.is_some_and(|end| end != End::Shutdown) {
+            return;
+        }
+        let before = state.bytes.len();
+        encode(&mut state.bytes);
+        state.reply_bytes += state.bytes.len().saturating_sub(before);
+        self.wake(&state);
+    }
+
     /// Appends a reply that was made elsewhere, unless that makes more than `reply_bytes_max` bytes of such replies wait:
     /// then it is false, and nothing has happened. A reply that is alone always has room.
     pub(crate) fn append_reply(&self, reply: Vec<u8>, reply_bytes_max: usize) -> bool {
@@ -179,6 +193,19 @@ mod tests {
         assert_eq!(outbox.collect(&mut out), None);
         assert_eq!(out.len(), 110);
         assert!(outbox.append_reply(vec![2; 1], 50));
+    }
+
+    #[test]
+    fn an_answer_may_be_larger_than_what_events_may_take() {
+        let outbox = Outbox::new(10);
+        outbox.append_answer(|out| out.extend_from_slice(&[1; 100]));
+        outbox.append(|out| out.extend_from_slice(&[2; 10]));
+        let mut out = Vec::new();
+        assert_eq!(outbox.collect(&mut out), None);
+        assert_eq!(out.len(), 110);
+        outbox.append_answer(|out| out.extend_from_slice(&[3; 100]));
+        outbox.append(|out| out.extend_from_slice(&[4; 11]));
+        assert_eq!(outbox.peek_end(), Some(End::Overflow));
     }
 
     #[test]

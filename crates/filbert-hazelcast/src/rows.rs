@@ -84,6 +84,12 @@ pub(crate) fn find(id: MessageId) -> Row {
     rows.get(usize::from(id.method())).copied().unwrap_or(Row::Absent)
 }
 
+/// Whether a request is a change of keys, which goes through a log in the order in which it came.
+pub(crate) fn submits(id: MessageId) -> bool {
+    let rows = [handlers::map_write::ROWS, handlers::map_locks::ROWS].into_iter().flatten();
+    rows.into_iter().any(|(row, _)| *row == id) || handlers::map_bulk::SUBMITS.contains(&id)
+}
+
 /// How far a message of the protocol is supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {

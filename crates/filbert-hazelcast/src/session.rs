@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use filbert_grid::metrics::Tally;
+use filbert_grid::replication::{InFlight, Submissions};
 use filbert_grid::{Caller, ClientConnection, ConnectionId, ErrorKind, Grid, Map, PartitionId};
-use filbert_wire::{CorrelationId, Data, Message, MessageId, Uuid, WireError};
+use filbert_wire::{CorrelationId, Data, Message, MessageId, Uuid, WireError, table::map::get};
 use tracing::{debug, info};
 
 use crate::config::MemberAddress;
@@ -17,7 +18,7 @@ use crate::{
     kinds::kind_of,
     link::Link,
     query_cache::QueryCaches,
-    rows::{self, Row},
+    rows::{self, Row, submits},
 };
 
 /// One connection's state. Handlers get it whole; each uses a few of the fields.
@@ -37,6 +38,12 @@ pub(crate) struct Session {
     /// Registration with the grid, from authentication on. Dropping it gives back what the client held.
     pub(crate) registration: Option<ClientConnection>,
     pub(crate) journal_waits: JournalWaits,
+    /// Whether changes go through logs.
+    pub(crate) is_replicated: bool,
+    /// Changes of the batch at hand, where they go through logs.
+    pub(crate) submissions: Submissions,
+    /// What of them, and of earlier batches, is on its way.
+    pub(crate) in_flight: Arc<InFlight>,
     /// The query caches of all connections.
     pub(crate) caches: Arc<QueryCaches>,
     /// Ends the queries that still run when the connection does.
@@ -66,7 +73,13 @@ impl Session {
     ) -> Self {
         let handles = Handles::new(config.handles_max);
         let queries = QueriesEnd(link.clone(), caches.clone());
+        let in_flight = Arc::new(InFlight::new({
+            let link = link.clone();
+            move || link.outbox.poke()
+        }));
+        let submissions = grid.submissions(in_flight.clone());
         Self {
+            is_replicated: grid.is_replicated(),
             grid,
             config,
             link,
@@ -77,6 +90,8 @@ impl Session {
             client: Uuid::nil(),
             registration: None,
             journal_waits: JournalWaits::default(),
+            submissions,
+            in_flight,
             caches,
             _queries: queries,
             refused: false,
@@ -140,6 +155,27 @@ impl Session {
         }
         failure.encode(correlation, &mut self.out);
         !failure.closes
+    }
+
+    /// Whether a request has to wait for changes of this connection that are on their way: it reads a partition that one of them
+    /// is of. Whatever ends the wait wakes the connection's task.
+    #[inline]
+    pub(crate) fn must_wait(&self, message: &Message<'_>) -> bool {
+        self.is_replicated && self.in_flight.bytes() > 0 && self.reads_what_is_on_its_way(message)
+    }
+
+    #[cold]
+    fn reads_what_is_on_its_way(&self, message: &Message<'_>) -> bool {
+        if submits(message.id()) {
+            return false;
+        }
+        let partition = match message.id() {
+            get::ID => message.decode::<get::Request<'_>>().ok().map(|request| self.partition(request.key)),
+            _ => self.partition_in_header(message),
+        };
+        let Some(partition) = partition else { return false };
+        self.in_flight.wake_at_next();
+        self.in_flight.any_of(partition)
     }
 
     /// The map of this name.

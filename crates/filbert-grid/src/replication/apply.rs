@@ -79,8 +79,13 @@ impl Grid {
             let mut state = cell.lock();
             for item in run {
                 let answers = parts.get_mut(item.part).and_then(|part| part.answers.as_mut());
-                let awaited = answers.and_then(|answers| answers.take(item.place)).unwrap_or(Awaited::Nothing);
+                let Some(answers) = answers else {
+                    applying.apply(&mut state, &item.command, Awaited::Nothing);
+                    continue;
+                };
+                let awaited = answers.take(item.place).unwrap_or(Awaited::Nothing);
                 applying.apply(&mut state, &item.command, awaited);
+                answers.landed(item.place);
             }
             let crowded = applying.make_room(&mut state);
             // Under the lock: whoever looks for those who wait finds them here or on their way.

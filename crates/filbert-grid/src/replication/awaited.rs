@@ -84,14 +84,15 @@ fn with_state<R>(cell: &Cell, held: Option<&mut CellState>, use_it: impl FnOnce(
 pub struct Answers {
     pub(super) shared: Arc<Shared>,
     pub(super) group: GroupId,
-    awaited: Vec<Option<OnWay>>,
+    awaited: Vec<OnWay>,
     in_flight: Option<Arc<InFlight>>,
 }
 
 struct OnWay {
     partition: PartitionId,
     bytes: usize,
-    awaited: Awaited,
+    /// `None` once it is told.
+    awaited: Option<Awaited>,
 }
 
 impl fmt::Debug for Answers {
@@ -125,25 +126,30 @@ impl Answers {
         if let Some(in_flight) = &self.in_flight {
             in_flight.begin(partition, bytes);
         }
-        self.awaited.push(Some(OnWay { partition, bytes, awaited }));
+        self.awaited.push(OnWay { partition, bytes, awaited: Some(awaited) });
     }
 
-    /// Takes what is to be done with the answer to the command at a place; it is no longer on its way then.
+    /// Takes what is to be done with the answer to the command at a place. [`Answers::landed`] when that is done.
     pub(super) fn take(&mut self, place: usize) -> Option<Awaited> {
-        let on_way = self.awaited.get_mut(place)?.take()?;
-        self.land(on_way.partition, on_way.bytes);
-        Some(on_way.awaited)
+        self.awaited.get_mut(place)?.awaited.take()
+    }
+
+    /// Notes that the command at a place, whose answer was told, is no longer on its way: whoever is woken by that finds the answer.
+    pub(super) fn landed(&self, place: usize) {
+        if let Some(on_way) = self.awaited.get(place) {
+            self.land(on_way.partition, on_way.bytes);
+        }
     }
 
     /// Tells everyone who was not told yet. `held` is the partition that the caller has locked.
     pub(super) fn fail(&mut self, error: &GridError, mut held: Option<(PartitionId, &mut CellState)>) {
-        for on_way in std::mem::take(&mut self.awaited).into_iter().flatten() {
+        for on_way in std::mem::take(&mut self.awaited) {
+            let Some(awaited) = on_way.awaited else { continue };
             let state = match &mut held {
                 Some((partition, state)) if *partition == on_way.partition => Some(&mut **state),
                 _ => None,
             };
-            on_way.awaited.fail(&self.shared, on_way.partition, error, state);
-            // Behind the answer: whoever is woken by this finds it.
+            awaited.fail(&self.shared, on_way.partition, error, state);
             self.land(on_way.partition, on_way.bytes);
         }
     }

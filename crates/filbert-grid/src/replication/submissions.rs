@@ -36,6 +36,11 @@ impl fmt::Debug for Submissions {
 }
 
 impl Grid {
+    /// Whether changes go through logs.
+    pub fn is_replicated(&self) -> bool {
+        self.shared.replication.is_some()
+    }
+
     /// For the changes of a connection, which are counted while they are on their way.
     pub fn submissions(&self, in_flight: Arc<InFlight>) -> Submissions {
         let mut submissions = Submissions::new(&self.shared);

@@ -157,6 +157,11 @@ impl Loopback {
         grid.leadership_gained(group);
     }
 
+    /// Submissions that are not applied yet.
+    pub fn queued(&self) -> usize {
+        self.lock().queues.iter().map(VecDeque::len).sum()
+    }
+
     /// All entries that were applied, in an order in which they could have been.
     pub fn log(&self) -> Vec<Entry> {
         self.lock().log.clone()

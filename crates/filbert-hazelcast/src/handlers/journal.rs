@@ -73,7 +73,10 @@ struct Page {
 fn handle_subscribe(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: event_journal_subscribe::Request<'_> = message.decode()?;
     let partition = partition(session, message)?;
-    let (oldest_sequence, newest_sequence) = session.map(request.name)?.journal_subscribe(partition)?;
+    let (oldest_sequence, newest_sequence) = {
+        let map = session.map(request.name)?;
+        map.answering(partition, || map.journal_subscribe(partition))??
+    };
     let response = event_journal_subscribe::Response { oldest_sequence, newest_sequence };
     response.encode(message.correlation_id(), &mut session.out);
     Ok(())
@@ -159,6 +162,10 @@ fn partition(session: &Session, message: &Message<'_>) -> Result<PartitionId, Bo
 impl Read {
     /// The events, if there are enough of them.
     fn page(&self) -> Result<Option<Page>, GridError> {
+        self.map.answering(self.partition, || self.try_page())?
+    }
+
+    fn try_page(&self) -> Result<Option<Page>, GridError> {
         let mut page = Page::default();
         let mut start = self.start;
         loop {

@@ -1,8 +1,10 @@
 //! Messages about many entries or a whole map.
 
-use filbert_grid::{BitmapConfig, Change, ErrorKind, Expiry, IndexConfig, IndexKind, Metadata, PutMode};
+use filbert_grid::{
+    BitmapConfig, Change, ErrorKind, Expiry, GridError, IndexConfig, IndexKind, Metadata, ParkedReply, PutMode, Reply,
+};
 use filbert_wire::{
-    Data, Message, MessageId, Response,
+    CorrelationId, Data, Message, MessageId, Response,
     structure::SimpleEntryView,
     table::map::{
         add_index, clear, entry_set, evict_all, flush, get_all, key_set, load_all, load_given_keys, put_all,
@@ -33,6 +35,9 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
     (flush::ID, Row::Served(handle_flush)),
     (add_index::ID, Row::Served(handle_add_index)),
 ];
+
+/// Those of them that change keys one by one.
+pub(crate) const SUBMITS: &[MessageId] = &[put_all::ID, put_all_with_metadata::ID];
 
 /// Declares an index.
 fn handle_add_index(session: &mut Session, message: &Message<'_>) -> Outcome {
@@ -80,11 +85,14 @@ fn handle_get_all(session: &mut Session, message: &Message<'_>) -> Outcome {
     let mut listing = Listing::begin(message, session.config.reply_bytes_max, &mut session.out);
     listing.open();
     for key in request.keys {
-        map.get(map.partition_of(key), key, |value| {
-            if let Some(value) = value {
-                listing.entry(key, value);
-            }
-        });
+        let partition = map.partition_of(key);
+        map.answering(partition, || {
+            map.get(partition, key, |value| {
+                if let Some(value) = value {
+                    listing.entry(key, value);
+                }
+            });
+        })?;
     }
     listing.finish()
 }
@@ -152,13 +160,17 @@ fn list(
     let map = session.handles.find(&session.grid, name)?;
     let mut listing = Listing::begin(message, session.config.reply_bytes_max, &mut session.out);
     listing.open();
-    map.for_each(&mut |key, value| append(&mut listing, key, value));
+    map.answering_all(|| map.for_each(&mut |key, value| append(&mut listing, key, value)))?;
     listing.finish()
 }
 
 fn handle_clear(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: clear::Request<'_> = message.decode()?;
     let caller = session.caller(0);
+    if session.is_replicated {
+        let reply = empty_later(session, message, |correlation, out| clear::Response {}.encode(correlation, out));
+        return Ok(session.map(request.name)?.submit_clear(caller, reply)?);
+    }
     session.map(request.name)?.clear(caller)?;
     clear::Response {}.encode(message.correlation_id(), &mut session.out);
     Ok(())
@@ -167,9 +179,24 @@ fn handle_clear(session: &mut Session, message: &Message<'_>) -> Outcome {
 fn handle_evict_all(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: evict_all::Request<'_> = message.decode()?;
     let caller = session.caller(0);
+    if session.is_replicated {
+        let reply = empty_later(session, message, |correlation, out| evict_all::Response {}.encode(correlation, out));
+        return Ok(session.map(request.name)?.submit_evict_all(caller, reply)?);
+    }
     session.map(request.name)?.evict_all(caller)?;
     evict_all::Response {}.encode(message.correlation_id(), &mut session.out);
     Ok(())
+}
+
+/// What answers a change of a whole map from whichever thread has its reply.
+fn empty_later(session: &Session, message: &Message<'_>, answer: fn(CorrelationId, &mut Vec<u8>)) -> ParkedReply {
+    let (link, correlation) = (session.link.clone(), message.correlation_id());
+    Box::new(move |result: Result<Reply<'_>, GridError>| {
+        link.outbox.append_answer(|out| match result {
+            Ok(_) => answer(correlation, out),
+            Err(error) => Box::<Failure>::from(error).encode(correlation, out),
+        });
+    })
 }
 
 fn handle_load_all(session: &mut Session, message: &Message<'_>) -> Outcome {

@@ -79,8 +79,8 @@ fn answer(
     let mut listing = Listing::begin(message, session.config.reply_bytes_max, &mut session.out);
     listing.pair();
     listing.open();
-    let next = cursor
-        .and_then(|cursor| map.fetch(partition, cursor, at_least, &mut |key, value| append(&mut listing, key, value)));
+    let fetch = |cursor| map.fetch(partition, cursor, at_least, &mut |key, value| append(&mut listing, key, value));
+    let next = map.answering(partition, || cursor.and_then(fetch))?;
     listing.finish()?;
     fill_pair(&mut session.out, start, next.map_or(END, encode_cursor));
     Ok(())

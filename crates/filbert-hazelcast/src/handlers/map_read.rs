@@ -1,6 +1,6 @@
 //! Reads of one key or of a figure of the map: none waits for a lock.
 
-use filbert_grid::PartitionId;
+use filbert_grid::{EntryView, Map, PartitionId};
 use filbert_wire::{
     CorrelationId, Message, MessageId, Response,
     structure::SimpleEntryView,
@@ -31,7 +31,10 @@ fn handle_get(session: &mut Session, message: &Message<'_>) -> Outcome {
     let partition = session.partition(request.key);
     let map = session.handles.find(&session.grid, request.name)?;
     let out = &mut session.out;
-    map.get(partition, request.key, |value| get::Response { response: value }.encode(message.correlation_id(), out));
+    let correlation = message.correlation_id();
+    map.answering(partition, || {
+        map.get(partition, request.key, |value| get::Response { response: value }.encode(correlation, out));
+    })?;
     Ok(())
 }
 
@@ -72,6 +75,14 @@ pub(crate) fn handle_gets(session: &mut Session, gets: &[Option<Get<'_>>], out_b
     let keys = keys.get(..gets.len()).unwrap_or(&keys);
     let out = &mut session.out;
     match session.handles.find(&session.grid, first.request.name) {
+        Ok(map) if session.is_replicated => gets
+            .iter()
+            .flatten()
+            .position(|get| {
+                answer_get(map, get, out);
+                out.len() > out_bytes_max
+            })
+            .map_or(gets.len(), |last| last + 1),
         Ok(map) => map.get_many(keys, |index, value| {
             if let Some(Some(get)) = gets.get(index) {
                 get::Response { response: value }.encode(get.correlation, out);
@@ -88,17 +99,37 @@ pub(crate) fn handle_gets(session: &mut Session, gets: &[Option<Get<'_>>], out_b
     }
 }
 
+/// Answers one get, if this member may.
+fn answer_get(map: &Map, get: &Get<'_>, out: &mut Vec<u8>) {
+    let start = out.len();
+    let read = map.answering(get.partition, || {
+        map.get(get.partition, get.request.key, |value| {
+            get::Response { response: value }.encode(get.correlation, out);
+        });
+    });
+    if let Err(error) = read {
+        out.truncate(start);
+        Box::<Failure>::from(error).encode(get.correlation, out);
+    }
+}
+
 fn handle_contains_key(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: contains_key::Request<'_> = message.decode()?;
     let partition = session.partition(request.key);
-    let response = session.map(request.name)?.contains_key(partition, request.key);
+    let response = {
+        let map = session.map(request.name)?;
+        map.answering(partition, || map.contains_key(partition, request.key))?
+    };
     contains_key::Response { response }.encode(message.correlation_id(), &mut session.out);
     Ok(())
 }
 
 fn handle_contains_value(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: contains_value::Request<'_> = message.decode()?;
-    let response = session.map(request.name)?.contains_value(request.value);
+    let response = {
+        let map = session.map(request.name)?;
+        map.answering_all(|| map.contains_value(request.value))?
+    };
     contains_value::Response { response }.encode(message.correlation_id(), &mut session.out);
     Ok(())
 }
@@ -108,7 +139,7 @@ fn handle_get_entry_view(session: &mut Session, message: &Message<'_>) -> Outcom
     let partition = session.partition(request.key);
     let map = session.handles.find(&session.grid, request.name)?;
     let out = &mut session.out;
-    map.entry_view(partition, request.key, |view| {
+    let append = |view: Option<&EntryView<'_>>| {
         let max_idle = view.map_or(-1, |view| view.max_idle_ms);
         let response = view.map(|view| SimpleEntryView {
             key: view.key,
@@ -125,21 +156,26 @@ fn handle_get_entry_view(session: &mut Session, message: &Message<'_>) -> Outcom
             max_idle: view.max_idle_ms,
         });
         get_entry_view::Response { response, max_idle }.encode(message.correlation_id(), out);
-    });
+    };
+    map.answering(partition, || map.entry_view(partition, request.key, append))?;
     Ok(())
 }
 
 fn handle_is_locked(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: is_locked::Request<'_> = message.decode()?;
     let partition = session.partition(request.key);
-    let response = session.map(request.name)?.is_locked(partition, request.key);
+    let response = {
+        let map = session.map(request.name)?;
+        map.answering(partition, || map.is_locked(partition, request.key))?
+    };
     is_locked::Response { response }.encode(message.correlation_id(), &mut session.out);
     Ok(())
 }
 
 fn handle_size(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: size::Request<'_> = message.decode()?;
-    let size = session.map(request.name)?.size();
+    let map = session.map(request.name)?;
+    let size = map.answering_all(|| map.size())?;
     let response = i32::try_from(size).unwrap_or(i32::MAX);
     size::Response { response }.encode(message.correlation_id(), &mut session.out);
     Ok(())
@@ -147,7 +183,8 @@ fn handle_size(session: &mut Session, message: &Message<'_>) -> Outcome {
 
 fn handle_is_empty(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: is_empty::Request<'_> = message.decode()?;
-    let response = session.map(request.name)?.is_empty();
+    let map = session.map(request.name)?;
+    let response = map.answering_all(|| map.is_empty())?;
     is_empty::Response { response }.encode(message.correlation_id(), &mut session.out);
     Ok(())
 }

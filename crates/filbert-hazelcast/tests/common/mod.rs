@@ -3,6 +3,9 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 pub mod engine;
+/// The grid's own log in one process.
+#[path = "../../../filbert-grid/tests/common/loopback.rs"]
+pub mod loopback;
 
 use std::{
     collections::VecDeque,
@@ -22,7 +25,11 @@ use filbert_wire::{
     CorrelationId, Decode, Message, MessageId, PREAMBLE, Request, Split, Splitter, Uuid, error_message::ErrorMessage,
     table::client::authentication,
 };
+use loopback::{Loopback, Whims};
 use tokio::{runtime::Runtime, sync::oneshot};
+
+/// Whether the members of this test binary send their changes through a log, see `over_loopback.rs`.
+const REPLICATED: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"over_loopback" | b"replicated");
 
 /// How long a test waits for something before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,10 +56,34 @@ impl Server {
         Self::with(config, GridConfig::default())
     }
 
-    pub fn with(mut door: DoorConfig, grid: GridConfig) -> Self {
-        door.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    pub fn with(door: DoorConfig, grid: GridConfig) -> Self {
         let environment = Environment { clock: Arc::new(SystemClock::new()), random_seed: 42 };
-        let grid = Grid::new(grid, environment).unwrap();
+        if !REPLICATED {
+            return Self::direct_with(door, grid);
+        }
+        Self::of(door, Loopback::start(grid, environment, Whims::default()).0)
+    }
+
+    /// A server that makes changes where they are asked for.
+    pub fn direct(door: DoorConfig) -> Self {
+        Self::direct_with(door, GridConfig::default())
+    }
+
+    fn direct_with(door: DoorConfig, grid: GridConfig) -> Self {
+        let environment = Environment { clock: Arc::new(SystemClock::new()), random_seed: 42 };
+        Self::of(door, Grid::new(grid, environment).unwrap())
+    }
+
+    /// A server whose changes go through a log, and the log.
+    pub fn replicated(door: DoorConfig) -> (Self, Arc<Loopback>) {
+        let environment = Environment { clock: Arc::new(SystemClock::new()), random_seed: 42 };
+        let (grid, loopback) = Loopback::start(GridConfig::default(), environment, Whims::default());
+        (Self::of(door, grid), loopback)
+    }
+
+    /// A server of a grid.
+    pub fn of(mut door: DoorConfig, grid: Arc<Grid>) -> Self {
+        door.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let runtime = Runtime::new().unwrap();
         let door = runtime.block_on(Door::bind(grid.clone(), door)).unwrap();
         let (address, monitor) = (door.local_addr(), door.monitor());
@@ -160,6 +191,8 @@ pub struct Client {
     splitter: Splitter,
     received: Vec<u8>,
     events: VecDeque<Reply>,
+    /// Replies that came before they were asked for: through a log, they come in its order.
+    early: Vec<Reply>,
     next_correlation: i64,
 }
 
@@ -175,6 +208,7 @@ impl Client {
             splitter: Splitter::default(),
             received: Vec::new(),
             events: VecDeque::new(),
+            early: Vec::new(),
             next_correlation: 1,
         }
     }
@@ -256,10 +290,18 @@ impl Client {
 
     /// The reply to one request; events that come in between are kept.
     pub fn reply_to(&mut self, correlation: i64) -> Reply {
+        let is_it = |reply: &Reply| reply.message().correlation_id() == CorrelationId(correlation);
+        if let Some(place) = self.early.iter().position(is_it) {
+            return self.early.swap_remove(place);
+        }
         loop {
             let reply = self.receive().expect("the server closed the connection");
             if reply.message().is_event() {
                 self.events.push_back(reply);
+                continue;
+            }
+            if REPLICATED && !is_it(&reply) {
+                self.early.push(reply);
                 continue;
             }
             assert_eq!(reply.message().correlation_id(), CorrelationId(correlation));
