@@ -31,13 +31,15 @@ impl OptimizerRule for Columns {
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         match plan {
             LogicalPlan::Join(join) if join.join_type == JoinType::LeftMark && is_without_columns(&join.right) => {
-                let relation = join.schema.iter().last().and_then(|(relation, _)| relation.cloned());
+                // The name of the subquery, by which the mark is found above.
+                let relation = match join.right.as_ref() {
+                    LogicalPlan::SubqueryAlias(subquery) => Some(subquery.alias.clone()),
+                    _ => join.schema.iter().last().and_then(|(relation, _)| relation.cloned()),
+                };
                 let column = lit(true).alias_qualified(relation, "any_row");
                 let right = Projection::try_new(vec![column], join.right)?;
-                Ok(Transformed::yes(LogicalPlan::Join(Join {
-                    right: Arc::new(LogicalPlan::Projection(right)),
-                    ..join
-                })))
+                let join = LogicalPlan::Join(Join { right: Arc::new(LogicalPlan::Projection(right)), ..join });
+                Ok(Transformed::yes(join.recompute_schema()?))
             }
             other => Ok(Transformed::no(other)),
         }
