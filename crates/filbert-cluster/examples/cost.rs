@@ -10,6 +10,7 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -20,10 +21,14 @@ use filbert_store::{Caller, Change, Command, Encoder, Expiry, LogCommand, MapId,
 
 type Members = Arc<OnceLock<BTreeMap<MemberId, Arc<Replicas<BootRuntime>>>>>;
 
+/// Calls into other members, and counts them.
 struct Direct(Members);
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
 
 impl Transport for Direct {
     fn call(&self, to: MemberId, _: Lane, request: Bytes) -> BoxFuture<Result<Bytes, TransportError>> {
+        CALLS.fetch_add(1, Ordering::Relaxed);
         let member = self.0.get().and_then(|members| members.get(&to)).cloned();
         Box::pin(async move {
             let member = member.ok_or(TransportError::Unreachable(to))?;
@@ -54,7 +59,8 @@ fn put(group: u32) -> Bytes {
     commands.take().into()
 }
 
-async fn start(groups: u32, share: bool) -> Vec<Group<BootRuntime>> {
+/// All copies of all groups, and those that lead.
+async fn start(groups: u32, share: bool) -> (Vec<Group<BootRuntime>>, Vec<Group<BootRuntime>>) {
     let members: Members = Arc::default();
     let settings = GroupSettings { groups, partitions: groups, ..GroupSettings::default() };
     let ids: BTreeSet<MemberId> = (1..=3).map(MemberId).collect();
@@ -91,7 +97,9 @@ async fn start(groups: u32, share: bool) -> Vec<Group<BootRuntime>> {
         leader.submit(None, make.take().into()).await.unwrap();
         leaders.push(leader);
     }
-    leaders
+    let all = members.get().unwrap().values();
+    let copies = all.flat_map(|member| (0..groups).filter_map(|group| member.group(GroupId(group)))).collect();
+    (copies, leaders)
 }
 
 /// Submits to all groups with so many at once to each, and says what one costs.
@@ -123,12 +131,13 @@ async fn measure(leaders: &[Group<BootRuntime>], at_once: usize, rounds: usize) 
 #[tokio::main]
 async fn main() {
     for (groups, share) in [(1, false), (24, false), (24, true)] {
-        let leaders = start(groups, share).await;
-        let before = cpu();
+        let (copies, leaders) = start(groups, share).await;
+        let (before, calls) = (cpu(), CALLS.load(Ordering::Relaxed));
         tokio::time::sleep(Duration::from_secs(2)).await;
+        let calls = (CALLS.load(Ordering::Relaxed) - calls) / 2;
         let heartbeats = if share { "shared" } else { "each its own" };
         println!(
-            "{groups:>3} groups, heartbeats {heartbeats}, idle: {:.2} % of one CPU",
+            "{groups:>3} groups, heartbeats {heartbeats}, idle: {:.2} % of one CPU, {calls} requests per second",
             (cpu() - before).as_secs_f64() * 50.0
         );
         for (at_once, rounds) in [(1, 500), (4, 500), (16, 400), (64, 200)] {
@@ -141,8 +150,8 @@ async fn main() {
                 .unwrap();
         }
         println!("a read by lease: {:.0} ns", begin.elapsed().as_secs_f64() * 1e3);
-        for leader in leaders {
-            leader.stop().await;
+        for copy in copies {
+            copy.stop().await;
         }
     }
 }

@@ -7,7 +7,7 @@
 //! ```text
 //!  leader: promise = time of day + a reserve ──► every request ──► member: seen = max(seen, promise)
 //!          granted = the promise that a majority has seen  ◄── every answer ◄── promise or seen, the later one
-//!          a read happens at min(granted, max(seen, time of day))
+//!          a read happens at min(granted, max(seen, time of day), stamps of entries on their way)
 //!
 //!  candidate: seen = max(seen, that of all who vote for it): not earlier than any read before
 //! ```
@@ -15,6 +15,10 @@
 //! Who votes for a new leader has not acknowledged anything of the old one since: an answer that refuses the old leader's term does not
 //! count. What a majority has seen is known to some voter of every later leader. Changes of members keep to this as
 //! entries do, since the requests that bring them carry the promise as well.
+//!
+//! An entry that is on its way has its stamp already. A read at a later time would see expired what the entry still finds, and not
+//! what the entry writes: there is no order of the two. So reads stay at the stamp until the entry is applied. An entry is appended in
+//! the term of its stamp or not at all: another leader may have gone on since.
 //!
 //! While answers are late, reads stay at the time that was granted; a new leader is ahead of the old one's time by the reserve at most, and stays
 //! there until its own time of day has come so far.
@@ -39,6 +43,11 @@ pub(crate) struct GroupClock {
     promised: AtomicI64,
     /// The latest time that every later leader will know of.
     granted: AtomicI64,
+    /// The stamp of the oldest entry on its way, and what was seen before it while it is being given; the greatest time if there is
+    /// none.
+    oldest_on_way: AtomicI64,
+    /// Terms and stamps of this member's entries on their way. Held while a stamp is given.
+    on_way: Mutex<Vec<(u64, Millis)>>,
     /// What members have seen, as their answers in a term have said.
     acknowledged: Mutex<(u64, BTreeMap<MemberId, Millis>)>,
 }
@@ -52,6 +61,8 @@ impl GroupClock {
             seen: beginning(),
             promised: beginning(),
             granted: beginning(),
+            oldest_on_way: AtomicI64::new(i64::MAX),
+            on_way: Mutex::default(),
             acknowledged: Mutex::default(),
         }
     }
@@ -67,15 +78,41 @@ impl GroupClock {
         self.granted.fetch_max(stamp.0, Ordering::SeqCst);
     }
 
-    /// The time of an entry of which this member is the leader.
-    pub(crate) fn stamp(&self) -> Millis {
+    fn now(&self) -> Millis {
         let wall = self.wall.now().0;
         Millis(self.seen.fetch_max(wall, Ordering::SeqCst).max(wall))
     }
 
+    /// Stamps an entry of a term in which this member leads.
+    pub(crate) fn stamp(self: &Arc<Self>, term: u64) -> Stamp {
+        let mut on_way = self.on_way.lock();
+        if on_way.is_empty() {
+            // A read that finds nothing on its way has made its time seen before: the stamp is no earlier.
+            self.oldest_on_way.store(self.seen.load(Ordering::SeqCst), Ordering::SeqCst);
+        }
+        let time = self.now();
+        on_way.push((term, time));
+        self.follow_oldest(&on_way);
+        Stamp { clock: Arc::clone(self), term, time }
+    }
+
+    fn follow_oldest(&self, on_way: &[(u64, Millis)]) {
+        let oldest = on_way.iter().map(|(_, time)| time.0).min();
+        self.oldest_on_way.store(oldest.unwrap_or(i64::MAX), Ordering::SeqCst);
+    }
+
+    /// Leaves stamps of earlier terms: their entries are applied, or will never be appended.
+    pub(crate) fn begin_term(&self, term: u64) {
+        let mut on_way = self.on_way.lock();
+        on_way.retain(|(of, _)| *of >= term);
+        self.follow_oldest(&on_way);
+    }
+
     /// The time of a read, by whoever has a lease.
     pub(crate) fn read(&self) -> Millis {
-        self.stamp().min(Millis(self.granted.load(Ordering::SeqCst)))
+        let now = self.now().0;
+        let on_way = self.oldest_on_way.load(Ordering::SeqCst);
+        Millis(now.min(on_way).min(self.granted.load(Ordering::SeqCst)))
     }
 
     /// Promises that reads stay before a time, which the request of a leader carries.
@@ -123,6 +160,23 @@ impl GroupClock {
     }
 }
 
+/// The time of an entry. Dropped when the entry is applied, or is known not to be on its way.
+pub(crate) struct Stamp {
+    clock: Arc<GroupClock>,
+    term: u64,
+    pub(crate) time: Millis,
+}
+
+impl Drop for Stamp {
+    fn drop(&mut self) {
+        let mut on_way = self.clock.on_way.lock();
+        if let Some(place) = on_way.iter().position(|entry| *entry == (self.term, self.time)) {
+            on_way.swap_remove(place);
+        }
+        self.clock.follow_oldest(&on_way);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,9 +189,9 @@ mod tests {
         }
     }
 
-    fn clock(now: i64) -> (Arc<Wall>, GroupClock) {
+    fn clock(now: i64) -> (Arc<Wall>, Arc<GroupClock>) {
         let wall = Arc::new(Wall(AtomicI64::new(now)));
-        (Arc::clone(&wall), GroupClock::new(wall, 200))
+        (Arc::clone(&wall), Arc::new(GroupClock::new(wall, 200)))
     }
 
     fn voters(ids: &[u64]) -> BTreeSet<MemberId> {
@@ -154,11 +208,32 @@ mod tests {
         assert!(leader.grant(7, MemberId(1), &three));
         assert_eq!(leader.read(), Millis(1_000));
         wall.0.store(5_000, Ordering::SeqCst);
-        assert_eq!((leader.read(), leader.stamp()), (Millis(1_200), Millis(5_000)));
+        assert_eq!((leader.read(), leader.stamp(7).time), (Millis(1_200), Millis(5_000)));
         // Answers of an earlier term say nothing in this one.
         assert!(!leader.grant(8, MemberId(1), &three));
         leader.acknowledged(7, MemberId(3), Millis(9_000));
         assert!(!leader.grant(8, MemberId(1), &three));
+    }
+
+    #[test]
+    fn reads_stay_at_the_stamps_of_entries_on_their_way() {
+        let (wall, leader) = clock(1_000);
+        leader.promise();
+        assert!(leader.grant(1, MemberId(1), &[voters(&[1])]));
+        let first = leader.stamp(1);
+        wall.0.store(1_100, Ordering::SeqCst);
+        let second = leader.stamp(1);
+        assert_eq!((first.time, second.time, leader.read()), (Millis(1_000), Millis(1_100), Millis(1_000)));
+        drop(first);
+        assert_eq!(leader.read(), Millis(1_100));
+        wall.0.store(1_150, Ordering::SeqCst);
+        drop(second);
+        assert_eq!(leader.read(), Millis(1_150));
+        let lost = leader.stamp(1);
+        wall.0.store(1_160, Ordering::SeqCst);
+        leader.begin_term(2);
+        assert_eq!(leader.read(), Millis(1_160), "it was not applied in its term");
+        drop(lost);
     }
 
     #[test]
@@ -177,7 +252,7 @@ mod tests {
     fn a_new_leader_does_not_go_back_however_late_its_time_of_day_is() {
         let (_, behind) = clock(300);
         behind.learn(Millis(1_200));
-        assert_eq!((behind.stamp(), behind.promise()), (Millis(1_200), Millis(1_200)));
+        assert_eq!((behind.stamp(2).time, behind.promise()), (Millis(1_200), Millis(1_200)));
         assert!(behind.grant(2, MemberId(1), &[voters(&[1])]));
         assert_eq!(behind.read(), Millis(1_200));
         behind.applied(Millis(4_000));

@@ -31,7 +31,8 @@ impl<R: AsyncRuntime> Group<R> {
     /// seen that `from` are the voters (see [`GroupStatus::voters`](crate::GroupStatus)): another change since then is not undone.
     ///
     /// # Errors
-    /// As each [`MembershipError`] says. Unless it is `Failed`, nothing has changed.
+    /// As each [`MembershipError`] says. If leadership was lost on the way, the change may be half done (`is_joint`): look again at who votes, and
+    /// ask for it again.
     pub async fn change_voters(
         &self,
         from: &BTreeSet<MemberId>,

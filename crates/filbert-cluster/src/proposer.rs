@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use openraft::AsyncRuntime;
+use openraft::async_runtime::WatchReceiver;
 use openraft::errors::ClientWriteError;
 use openraft::raft::ClientWriteResult;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use crate::group::Shared;
-use crate::types::{Batch, OnResult, Types};
+use crate::types::{Batch, Committed, OnResult, Types};
 use crate::wire::{Answer, Source, Submission, write_batch};
 use crate::{MemberId, SubmitError};
 
@@ -97,16 +98,29 @@ impl Waiting {
 }
 
 async fn propose<R: AsyncRuntime>(group: &Arc<Shared<R>>, taken: Vec<(Source, Bytes, AnswerSender)>, on_way: OnWay) {
-    let stamp = group.clock.stamp();
+    let (member, id) = (group.member, group.replica.group);
+    let (term, leader) = {
+        let metrics = group.raft.metrics();
+        let now = metrics.borrow_watched();
+        (now.current_term, now.current_leader)
+    };
+    if leader != Some(member) {
+        for (_, _, sender) in taken {
+            let _gone = sender.send(Err(SubmitError::NotLeader { member, group: id, leader }));
+        }
+        return;
+    }
+    // Reads stay at this time until the entry is applied.
+    let stamp = group.clock.stamp(term);
+    let time = stamp.time;
     let (mut submissions, mut senders) = (Vec::with_capacity(taken.len()), Vec::with_capacity(taken.len()));
     for (source, commands, sender) in taken {
-        let touches = group.replica.touches_for(&commands, stamp);
+        let touches = group.replica.touches_for(&commands, time);
         submissions.push(Submission { source, touches, commands });
         senders.push(sender);
     }
-    let (member, id) = (group.member, group.replica.group);
     let on_result = move |result: ClientWriteResult<Types<R>>| {
-        let _on_way = on_way;
+        let _on_way = (on_way, stamp);
         match result {
             Ok(written) => senders.into_iter().zip(written.data).for_each(|(sender, answer)| {
                 let answer = match answer {
@@ -127,7 +141,8 @@ async fn propose<R: AsyncRuntime>(group: &Arc<Shared<R>>, taken: Vec<(Source, By
         }
     };
     let responder = OnResult(Box::new(on_result));
-    if let Err(error) = group.raft.client_write_ff(Batch(write_batch(stamp, &submissions)), Some(responder)).await {
+    let write = group.raft.write(Batch(write_batch(time, &submissions)));
+    if let Err(error) = write.with_leader(Committed::new(term)).responder(responder).await {
         tracing::debug!(group = id.0, "a proposal was dropped: {error}");
     }
 }

@@ -19,7 +19,8 @@ const TOUCHES_MAX: usize = 256;
 
 /// Looks after a group until it stops.
 pub(crate) async fn run<R: AsyncRuntime>(group: Arc<Shared<R>>) {
-    let metrics = group.raft.metrics();
+    let mut metrics = group.raft.metrics();
+    let rest = Duration::from_millis(group.settings.heartbeat_ms.max(1));
     // A lease that is extended later than it could be is shorter, and no more.
     let pause = Duration::from_millis((group.settings.heartbeat_ms / 4).max(1));
     let touch_pause = Duration::from_millis((group.settings.lease_ms / 2).max(1));
@@ -34,6 +35,7 @@ pub(crate) async fn run<R: AsyncRuntime>(group: Arc<Shared<R>>) {
         match leading {
             Some((term, acknowledged)) => {
                 if begun_term < term {
+                    group.clock.begin_term(term);
                     group.replica.forget_reads();
                     begun_term = term;
                 }
@@ -49,7 +51,9 @@ pub(crate) async fn run<R: AsyncRuntime>(group: Arc<Shared<R>>) {
         if let Some(applied) = applied {
             purge(&group, applied).await;
         }
+        // Not at every change: under load there are thousands. And not without one: an idle group sleeps.
         R::sleep(pause).await;
+        let _changed = R::select2(metrics.changed(), R::sleep(rest)).await;
     }
     group.lease.withdraw();
 }

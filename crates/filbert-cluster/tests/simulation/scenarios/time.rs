@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use filbert_cluster::Lane;
+
 use super::play_alone;
 use crate::checker::{Kind, Outcome};
 use crate::cluster::{Cluster, Faults, sleep_ms, until};
-use crate::runtime;
+use crate::runtime::{self, TEST, spawn_on};
 
 #[test]
 fn the_holder_of_a_lock_that_was_paused_beyond_its_lease_has_lost_it() {
@@ -52,6 +54,24 @@ async fn expired_entry_comes_back(cluster: &Cluster) -> bool {
     let new = cluster.serving_leader().await;
     let seen = cluster.get_at(new, 0).await;
     seen == Some(Some(1))
+}
+
+#[test]
+fn a_read_beside_a_write_that_is_on_its_way_is_at_no_later_time() {
+    play_alone("a read beside a write", 3, |cluster| async move {
+        let leader = cluster.serving_leader().await;
+        cluster.change_at(leader, 1, 0, Kind::PutFor(1, 300)).await.unwrap();
+        // Entries do not arrive any more; heartbeats do, and the lease goes on.
+        let pairs: Vec<_> = cluster.others(leader).into_iter().map(|id| (leader, id, Lane::Data)).collect();
+        cluster.network().set(|state| state.lane_cuts.extend(pairs));
+        let writing = cluster.clone();
+        let write = spawn_on(TEST, async move { writing.change_at(leader, 1, 0, Kind::Put(2)).await });
+        sleep_ms(500).await;
+        assert_eq!(cluster.get_at(leader, 0).await, Some(Some(1)), "the write will find it alive");
+        cluster.network().heal();
+        assert_eq!(write.await.unwrap(), Some(Outcome::Value(Some(1))));
+        assert_eq!(cluster.get_at(leader, 0).await, Some(Some(2)));
+    });
 }
 
 #[test]
