@@ -155,32 +155,32 @@ impl Shared {
         command: &Command<'_>,
         reply: impl FnOnce(Reply<'_>) -> R,
     ) -> R {
-        let tap = Tap::new(self, cell, Some(map));
-        let (result, freed) = self.follow(state, map, tap, |partition, tap| reply(partition.lead(command, tap)));
+        let mut tap = Tap::new(self, cell, Some(map));
+        let result = self.follow(state, map, &mut tap, |partition, tap| reply(partition.lead(command, tap)));
+        let freed = tap.into_freed();
         if !freed.is_empty() {
             self.run_freed(cell, state, freed);
         }
         result
     }
 
-    /// Has one map of a partition changed, and keeps the accounts. The keys that came free are the caller's to see to.
-    #[inline]
+    /// Has one map of a partition changed, and keeps the accounts. The keys that came free are in the tap.
+    #[inline(always)]
     pub(crate) fn follow<'t, R>(
         &self,
         state: &mut CellState,
         map: &MapCore,
-        mut tap: Tap<'t>,
+        tap: &mut Tap<'t>,
         change: impl FnOnce(&mut Partition, &mut Tap<'t>) -> R,
-    ) -> (R, Freed) {
+    ) -> R {
         let before = state.partition.bytes();
-        let result = change(&mut state.partition, &mut tap);
-        let freed = tap.into_freed();
+        let result = change(&mut state.partition, tap);
         let after = state.partition.bytes();
         if before != after {
             self.account(before, after);
             map.account(before, after);
         }
-        (result, freed)
+        result
     }
 
     /// Applies a change of all maps of a partition.

@@ -203,6 +203,23 @@ fn reads_keep_entries_alive_through_the_log() {
 }
 
 #[test]
+fn who_leads_again_believes_no_read_that_the_log_does_not_know_of() {
+    let mut config = GridConfig::default();
+    config.maps.insert("m", MapConfig { max_idle_seconds: 1, ..MapConfig::default() });
+    let (member, loopback) = replicated(config, Whims::default());
+    let map = member.grid.map("m").unwrap();
+    put(&map, caller(1, 1), 1, b"v");
+    member.clock.advance(600);
+    assert_eq!(get(&map, 1), Some(b"v".to_vec()));
+    // To whoever led in between, it has expired.
+    loopback.depose(&member.grid, group_of(&map, 1));
+    member.clock.advance(600);
+    loopback.elect(&member.grid, group_of(&map, 1));
+    assert_eq!(get(&map, 1), None);
+    assert_eq!(put(&map, caller(1, 1), 1, b"w"), Said::Previous(None));
+}
+
+#[test]
 fn locks_of_a_client_that_has_gone_are_free_in_the_end_though_the_log_refuses_half_of_what_comes() {
     let (member, loopback) = started();
     let map = member.grid.map("m").unwrap();

@@ -5,7 +5,7 @@ mod common;
 
 use common::{
     Answers, Heard, Said, answers, caller, get, key, lock, member, member_with, member_with_map, owned_put, park, put,
-    put_ttl, unlock,
+    put_ttl, settle, unlock,
 };
 use filbert_grid::{
     Change, EventKinds, EvictionConfig, EvictionPolicy, Expected, GridConfig, GridError, ListenerSpec, Map, MapConfig,
@@ -153,6 +153,7 @@ fn a_map_with_a_limit_keeps_it() {
     let member = member_with_map(MapConfig { eviction, ..MapConfig::default() });
     let map = member.grid.map("m").unwrap();
     map.make_together(&inserts(&map, 0..3_000, b"v"), &mut map.claims()).unwrap();
+    settle();
     assert_eq!(map.size(), 1_000);
 }
 

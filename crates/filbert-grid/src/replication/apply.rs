@@ -175,10 +175,10 @@ impl Applying<'_> {
     /// Applies a change of a map that is in use.
     fn apply_to(&mut self, state: &mut CellState, map: &Arc<MapCore>, command: &Command<'_>, awaited: Awaited) {
         let (shared, leads) = (self.shared, self.leads);
-        let tap = Tap::of_log(shared, self.cell, Some(map), leads);
+        let mut tap = Tap::of_log(shared, self.cell, Some(map), leads);
         let group = shared.group_of(self.partition);
         let mut evicted = None;
-        let (after, freed) = shared.follow(state, map, tap, |partition, tap| {
+        let after = shared.follow(state, map, &mut tap, |partition, tap| {
             let reply = partition.apply(command, tap);
             match awaited {
                 Awaited::Evicted { weight, .. } => {
@@ -188,6 +188,7 @@ impl Applying<'_> {
                 awaited => hand_over(shared, leads.then_some(()).ok_or(group), map, command, awaited, reply),
             }
         });
+        let freed = tap.into_freed();
         if let Some(weight) = evicted {
             map.evicting.fetch_sub(weight, Ordering::AcqRel);
             state.evicting.retain(|evicting| *evicting != map.id);

@@ -134,9 +134,11 @@ pub(crate) fn propose_expiry(shared: &Shared, partition: PartitionId, state: &mu
 }
 
 impl Grid {
-    /// This member leads a group from now on: what is due in it is looked at.
+    /// This member leads a group from now on: what is due in it is looked at, and what it has noted of reads is forgotten, as
+    /// others have led since. Called before it answers reads.
     pub fn leadership_gained(&self, group: GroupId) {
         self.for_group(group, |cell, state| {
+            state.partition.forget_reads();
             if let Some(due) = state.partition.next_expiry() {
                 self.shared.due_by(cell, due);
             }

@@ -63,6 +63,7 @@ impl Map {
 
     /// The change through the log, waiting for its answer.
     #[cold]
+    #[inline(never)]
     pub(crate) fn change_by_log<R>(
         &self,
         replication: &Replication,
@@ -82,6 +83,7 @@ impl Map {
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn change_by_log_when_free(
         &self,
         replication: &Replication,

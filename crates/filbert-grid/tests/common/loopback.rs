@@ -149,12 +149,10 @@ impl Loopback {
 
     /// Has the member lead a group again.
     pub fn elect(&self, grid: &Grid, group: GroupId) {
-        {
-            let mut state = self.lock();
-            state.last_term += 1;
-            state.terms[group.0 as usize] = Some(state.last_term);
-        }
         grid.leadership_gained(group);
+        let mut state = self.lock();
+        state.last_term += 1;
+        state.terms[group.0 as usize] = Some(state.last_term);
     }
 
     /// Submissions that are not applied yet.
