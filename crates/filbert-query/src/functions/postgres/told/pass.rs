@@ -415,6 +415,7 @@ fn sees_no_blanks(expression: &Expr) -> bool {
             !OF_MATCHES.contains(&name)
                 && !OF_BLANKS.contains(&name)
                 && !OF_ANY.contains(&name)
+                && name != OPERAND
                 && branches(expression).is_none()
         }
         Expr::AggregateFunction(call) => !OF_VALUES.contains(&call.func.name()),
