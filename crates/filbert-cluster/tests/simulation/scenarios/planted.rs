@@ -1,5 +1,6 @@
 //! Defects that are planted, and must be found: else the simulation says nothing.
 
+use crate::checker::{Kind, Outcome};
 use crate::cluster::{Cluster, Faults, sleep_ms};
 use crate::{random, runtime};
 
@@ -35,7 +36,23 @@ fn an_acknowledgement_before_commit_is_found() {
 
 #[test]
 fn a_snapshot_that_forgets_locks_is_found() {
-    assert!(is_found(Faults { snapshots_forget_locks: true, ..Faults::default() }));
+    let faults = Faults { snapshots_forget_locks: true, ..Faults::default() };
+    let is_locked_twice = |faults| {
+        let main = async move {
+            let cluster = Cluster::form(1, 3, 1, faults).await;
+            let leader = cluster.serving_leader().await;
+            assert_eq!(cluster.change_at(leader, 1, 0, Kind::Lock).await, Some(Outcome::Flag(true)));
+            // In the end all members have come by a snapshot.
+            for old in cluster.ids() {
+                cluster.crash(old);
+                cluster.replace(old).await;
+            }
+            let leader = cluster.serving_leader().await;
+            cluster.change_at(leader, 2, 0, Kind::Lock).await == Some(Outcome::Flag(true))
+        };
+        runtime::run(1, main).0
+    };
+    assert!(is_locked_twice(faults) && !is_locked_twice(Faults::default()));
 }
 
 #[test]
