@@ -60,34 +60,12 @@ where
     let out = &mut session.out;
     match map.change(partition, caller, change, |reply| answer(reply, correlation, out)) {
         Ok(outcome) => outcome,
-        Err(Refused::Locked { .. }) => park(session, message, of, partition, change, answer),
+        Err(Refused::Locked { .. }) => submit(session, message, of, partition, change, answer),
         Err(Refused::Error(error)) => Err(error.into()),
     }
 }
 
-#[cold]
-#[inline(never)]
-fn park<A>(
-    session: &mut Session,
-    message: &Message<'_>,
-    of: OfKey<'_>,
-    partition: PartitionId,
-    change: Change<'_>,
-    answer: A,
-) -> Outcome
-where
-    A: FnOnce(Reply<'_>, CorrelationId, &mut Vec<u8>) -> Outcome + Copy + Send + 'static,
-{
-    let WhenLocked::Wait(deadline) = when_locked(session, of.wait) else {
-        return answer(Reply::Flag(false), message.correlation_id(), &mut session.out);
-    };
-    let caller = session.caller(of.thread);
-    let reply = answer_later(session, message, of.wait, answer);
-    session.map(of.map)?.change_when_free(partition, caller, change.to_owned(), deadline, reply);
-    Ok(())
-}
-
-/// Adds a change to those that go through the log when this batch of requests is read. It is answered from there.
+/// Makes a change that is not answered at once: its key is locked, or it goes through the log when this batch of requests is read.
 #[cold]
 #[inline(never)]
 fn submit<A>(
