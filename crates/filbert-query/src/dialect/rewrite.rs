@@ -21,6 +21,7 @@ use super::server;
 use super::types::{planner_type, sql_type};
 use super::windows;
 use crate::error::parsing_error;
+use crate::functions::operand::OPERAND;
 
 /// Rewrites everything within a query or an expression.
 pub(super) fn rewrite<T: Visit + VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
@@ -305,8 +306,6 @@ fn alias_columns(query: &mut SetExpr) {
     }
 }
 
-/// The function that takes its first argument as `=` would beside the second one.
-const OPERAND_OF_EQUALITY: &str = "operand_of_equality";
 /// Functions whose results are of their arguments' types.
 const OF_ARGUMENTS: [&str; 17] = [
     "abs",
@@ -366,8 +365,7 @@ fn nullif(function: &Function) -> Option<Expr> {
     else {
         return None;
     };
-    let operand =
-        |of: &Expr, beside: &Expr| call(OPERAND_OF_EQUALITY, vec![of.clone(), beside.clone()], Vec::new(), None);
+    let operand = |of: &Expr, beside: &Expr| call(OPERAND, vec![of.clone(), beside.clone()], Vec::new(), None);
     let nested = |expression: &Expr| Box::new(Expr::Nested(Box::new(expression.clone())));
     let condition = Expr::BinaryOp { left: nested(first), op: BinaryOperator::Eq, right: nested(second) };
     let mut conditions = vec![CaseWhen { condition, result: Expr::value(Value::Null) }];

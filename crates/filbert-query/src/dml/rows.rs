@@ -24,7 +24,7 @@ use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::{constant, is_default};
 use crate::dml::writer::EntryWriter;
 use crate::error::data_error;
-use crate::functions::{moment_of_column, numbers, takes_zone, truth_of, value_of_field, zone_of_changes};
+use crate::functions::{may_be_moment, moment_of_column, numbers, truth_of, value_of_field, zone_of_changes};
 use crate::plan::session::dialect_of;
 use crate::surroundings::Occasion;
 use crate::types::DECIMAL_SCALE;
@@ -182,7 +182,7 @@ impl RowMaker {
     #[inline]
     pub(crate) fn convert<'v>(&self, column: usize, value: Value<'v>) -> Result<Value<'v>, SqlError> {
         let value = match (&self.zone, self.mapping.columns.get(column)) {
-            (Some(zone), Some(to)) if takes_zone(&value) => moment_of_column(value, &to.field_type, zone)?,
+            (Some(zone), Some(to)) if may_be_moment(&value) => moment_of_column(value, &to.field_type, zone)?,
             _ => value,
         };
         let Some(rule) = self.rules.get(column) else { return self.writer.convert(column, value) };

@@ -48,7 +48,7 @@ pub(crate) use distinct::distinct;
 pub(crate) use fields::{Fields, value_of_field};
 pub(crate) use json::{Kind, Node, push_json_text};
 pub(crate) use postgres::dates::{
-    CommonTypes, common_type as common_type_of_dates, moment_of_column, takes_zone, zone_of_changes,
+    CommonTypes, common_type as common_type_of_dates, may_be_moment, moment_of_column, zone_of_changes,
 };
 pub(crate) use postgres::told::{operand, tell};
 pub(crate) use postgres::{

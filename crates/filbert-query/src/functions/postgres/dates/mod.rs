@@ -47,7 +47,7 @@ pub(in crate::functions) use operators::unify;
 pub(crate) use operators::{Planner, common_type};
 pub(super) use totals::total;
 pub(crate) use unify::CommonTypes;
-pub(crate) use values::{moment_of_column, takes_zone, zone_of_changes};
+pub(crate) use values::{may_be_moment, moment_of_column, zone_of_changes};
 
 use crate::error::{carried, data_error};
 use crate::surroundings::Surroundings;

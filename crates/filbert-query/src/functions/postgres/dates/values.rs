@@ -20,7 +20,7 @@ pub(crate) fn zone_of_changes(options: &ConfigOptions) -> Option<Zone> {
 
 /// Whether a value may be that of a date, a time or an interval.
 #[inline]
-pub(crate) fn takes_zone(value: &Value<'_>) -> bool {
+pub(crate) fn may_be_moment(value: &Value<'_>) -> bool {
     use Value::{Date, Interval, Text, Time, Timestamp, TimestampTz};
     matches!(value, Text(_) | Date(_) | Time(_) | Timestamp(_) | TimestampTz(_) | Interval(_))
 }

@@ -10,6 +10,7 @@
 mod function;
 pub(crate) mod operand;
 mod pass;
+mod rows;
 
 use datafusion::common::DFSchema;
 use datafusion::functions::{string, unicode};
