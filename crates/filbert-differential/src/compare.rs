@@ -131,15 +131,19 @@ fn answers(other: &Answer, filbert: &Answer, how: How) -> Verdict {
     let floats: Vec<bool> =
         other.columns.iter().map(|column| how.is_inexact && matches!(column.oid, 700 | 701)).collect();
     let types = oids(other);
-    let (of_other, of_filbert) = (plain(&other.rows, &types), plain(&filbert.rows, &types));
+    let (mut of_other, mut of_filbert) = (plain(&other.rows, &types), plain(&filbert.rows, &types));
     if !same_rows(&of_other, &of_filbert, &floats, false) {
         return Verdict::Different(Kind::Rows);
     }
     if oids(other) != oids(filbert) {
         return Verdict::Different(Kind::Types);
     }
-    if how.is_ordered && !same_rows(&of_other, &of_filbert, &floats, true) {
-        return Verdict::Different(Kind::Order);
+    if how.is_ordered {
+        // Of equal numbers either may come first.
+        [&mut of_other, &mut of_filbert].into_iter().for_each(|rows| without_signs_of_zeros(rows, &types));
+        if !same_rows(&of_other, &of_filbert, &floats, true) {
+            return Verdict::Different(Kind::Order);
+        }
     }
     if !how.is_superset && names(other) != names(filbert) {
         return Verdict::Different(Kind::Names);
@@ -150,8 +154,9 @@ fn answers(other: &Answer, filbert: &Answer, how: How) -> Verdict {
     Verdict::Same
 }
 
-/// The numbers of types in PostgreSQL: of `numeric`, of `real` and `double precision`, of arrays.
+/// The numbers of types in PostgreSQL: of `numeric`, of `json` and `jsonb`, of `real` and `double precision`, of arrays.
 const NUMERIC: u32 = 1700;
+const DOCUMENTS: [u32; 2] = [114, 3802];
 const FLOATS: [u32; 2] = [700, 701];
 const ARRAYS: [u32; 6] = [1005, 1007, 1009, 1014, 1015, 1016];
 /// Where the hexadecimal text of a binary `numeric` has its number of digits behind the point: behind the number of its groups of digits,
@@ -169,11 +174,65 @@ fn plain(rows: &[Row], types: &[u32]) -> Vec<Row> {
             Some(binary) if oid == NUMERIC => format!("0x{}", without(binary, SCALE)),
             Some(binary) if ARRAYS.contains(&oid) => format!("0x{}", without(binary, MAY_HOLD_NULLS)),
             Some(binary) if FLOATS.contains(&oid) => of_bits(binary).unwrap_or_else(|| text.clone()),
-            None if oid == NUMERIC && text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            None if oid == NUMERIC => shortest(text).to_owned(),
+            // The binary form of a `jsonb` is its text behind a byte.
+            Some(binary) if DOCUMENTS.contains(&oid) => {
+                text_of(binary).map_or_else(|| text.clone(), |text| with_shortest_numbers(&text))
+            }
+            None if DOCUMENTS.contains(&oid) => with_shortest_numbers(text),
             _ => text.clone(),
         })
     };
     rows.iter().map(|row| row.iter().enumerate().map(one).collect()).collect()
+}
+
+/// A number without zeros at the end.
+fn shortest(number: &str) -> &str {
+    match number.contains('.') && !number.contains(['e', 'E']) {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => number,
+    }
+}
+
+/// A document whose numbers have no zeros at the end; what is in quotes stays.
+fn with_shortest_numbers(document: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(document.len()), document);
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    while let Some(character) = rest.chars().next() {
+        if !is_quoted && character.is_ascii_digit() {
+            let is_part = |next: char| next.is_ascii_digit() || matches!(next, '.' | 'e' | 'E' | '+' | '-');
+            let (number, after) = rest.split_at(rest.find(|next| !is_part(next)).unwrap_or(rest.len()));
+            out.push_str(shortest(number));
+            rest = after;
+            continue;
+        }
+        (is_quoted, is_escaped) = match character {
+            '"' if !is_escaped => (!is_quoted, false),
+            '\\' => (is_quoted, is_quoted && !is_escaped),
+            _ => (is_quoted, false),
+        };
+        out.push(character);
+        rest = rest.get(character.len_utf8()..).unwrap_or_default();
+    }
+    out
+}
+
+/// The text that is in hexadecimal.
+fn text_of(binary: &str) -> Option<String> {
+    let bytes: Option<Vec<u8>> =
+        (0..binary.len()).step_by(2).map(|at| u8::from_str_radix(binary.get(at..at + 2)?, 16).ok()).collect();
+    String::from_utf8(bytes?).ok()
+}
+
+/// Zeros of floating-point numbers without their sign.
+pub(crate) fn without_signs_of_zeros(rows: &mut [Row], types: &[u32]) {
+    for row in rows {
+        for (value, _) in row.iter_mut().zip(types).filter(|(_, oid)| FLOATS.contains(oid)) {
+            if value.as_deref() == Some("-0") {
+                *value = Some("0".to_owned());
+            }
+        }
+    }
 }
 
 /// A float in its binary form, in hexadecimal, as the shortest text that stands for it alone.
@@ -353,6 +412,34 @@ mod tests {
         assert_eq!(text, Verdict::Different(Kind::Rows));
         let tens = compare(&rows(&["10"], 1700), &rows(&["1"], 1700), How::default());
         assert_eq!(tens, Verdict::Different(Kind::Rows));
+    }
+
+    #[test]
+    fn zeros_at_the_end_of_numbers_in_documents_do_not_count() {
+        for oid in DOCUMENTS {
+            let same = compare(
+                &rows(&[r#"{"a": 0.0010, "b": [1.50, "1.50"]}"#], oid),
+                &rows(&[r#"{"a": 0.001, "b": [1.5, "1.50"]}"#], oid),
+                How::default(),
+            );
+            assert_eq!(same, Verdict::Same);
+            for (one, other) in
+                [(r#"["1.50"]"#, r#"["1.5"]"#), ("[10]", "[1]"), ("[1.05]", "[1.5]"), (r#"["\"1.50"]"#, r#"["\"1.5"]"#)]
+            {
+                let found = compare(&rows(&[one], oid), &rows(&[other], oid), How::default());
+                assert_eq!(found, Verdict::Different(Kind::Rows));
+            }
+        }
+        let (long, short) = ("0x015b312e35305d", "0x015b312e355d");
+        assert_eq!(compare(&rows(&[long], 3802), &rows(&[short], 3802), How::default()), Verdict::Same);
+    }
+
+    #[test]
+    fn zeros_of_both_signs_are_in_no_order() {
+        let ordered = How { is_ordered: true, ..How::default() };
+        assert_eq!(compare(&rows(&["-0", "0", "1"], 701), &rows(&["0", "-0", "1"], 701), ordered), Verdict::Same);
+        let other = compare(&rows(&["-0", "1"], 701), &rows(&["0", "1"], 701), ordered);
+        assert_eq!(other, Verdict::Different(Kind::Rows));
     }
 
     #[test]

@@ -214,7 +214,10 @@ fn smallest(session: &mut Session, kind: Kind, mut case: Case, mut trial: Trial)
     };
     loop {
         let mut candidates = Vec::new();
-        if case.before.is_some() {
+        if let Some(before) = &case.before {
+            // What differs may be the statement before.
+            let (statement, way) = (before.clone(), Way::Literal);
+            candidates.push(Case { before: None, statement, way, ..case.clone() });
             candidates.push(Case { before: None, ..case.clone() });
         }
         if case.way != Way::Literal {
