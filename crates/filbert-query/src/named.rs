@@ -1,8 +1,9 @@
-//! Rewriting the expressions of a plan's node: a column above is found by its name, so that each keeps the name that it had.
+//! Rewriting a plan's node: a column above is found by its name, so that each expression keeps the name that it had.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::logical_plan::Union;
 use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan};
 
 /// Maps the expressions of a node, which keep their names. The columns of grouping sets are named by the items of these.
@@ -22,6 +23,19 @@ pub(crate) fn map_named(
         sets @ Expr::GroupingSet(_) => sets.map_children(&mut mapped),
         other => mapped(other),
     })
+}
+
+/// A union whose columns have the types that those of its first query have by now: they do not follow by themselves.
+///
+/// # Errors
+/// The queries have different numbers of columns.
+pub(crate) fn with_types_of_inputs(union: Union) -> Result<Union> {
+    let Some(first) = union.inputs.first() else { return Ok(union) };
+    let mut columns = first.schema().fields().iter().zip(union.schema.fields());
+    match columns.any(|(input, column)| input.data_type() != column.data_type()) {
+        true => Union::try_new_with_loose_types(union.inputs),
+        false => Ok(union),
+    }
 }
 
 /// How many expressions are mapped for one: a grouping set has several.

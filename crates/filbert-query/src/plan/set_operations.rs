@@ -13,6 +13,7 @@ use datafusion::logical_expr::logical_plan::{Projection, Union};
 use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, LogicalPlanBuilder, cast, lit};
 
 use crate::functions::{common_type_of_dates, numbers};
+use crate::named::with_types_of_inputs;
 use crate::types::Mark;
 
 /// Nodes of plans beyond which sides keep their types: each operation of a chain doubles the plan below it.
@@ -58,6 +59,7 @@ fn wanted(union: &Union) -> Vec<Option<DataType>> {
 
 /// A union with all its columns in the types that they have together.
 fn united(union: Union) -> Result<LogicalPlan> {
+    let union = with_types_of_inputs(union)?;
     let wanted = wanted(&union);
     if wanted.iter().all(Option::is_none) {
         return Ok(LogicalPlan::Union(union));

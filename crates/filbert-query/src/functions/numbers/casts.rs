@@ -353,8 +353,8 @@ fn text(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let texts = each(&array, |value| {
         Ok(match value {
             Found::Whole(number) => number.to_string(),
-            Found::Float(number) => float_text(number, format!("{number:e}"), 15),
-            Found::Small(number) => float_text(f64::from(number), format!("{number:e}"), 6),
+            Found::Float(number) => text_of_double(number),
+            Found::Small(number) => text_of_real(number),
             Found::Exact(number) if is_quotient => quotient_digits(&number).to_plain_string(),
             Found::Exact(number) => number.to_plain_string(),
             Found::Text(text) => text.to_owned(),
@@ -363,6 +363,16 @@ fn text(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let mut builder = StringViewBuilder::with_capacity(texts.len());
     texts.iter().for_each(|text| builder.append_option(text.as_deref()));
     answer(Arc::new(builder.finish()), constant)
+}
+
+/// A `double precision` as PostgreSQL writes it.
+pub(in crate::functions) fn text_of_double(number: f64) -> String {
+    float_text(number, format!("{number:e}"), 15)
+}
+
+/// A `real` as PostgreSQL writes it.
+pub(in crate::functions) fn text_of_real(number: f32) -> String {
+    float_text(f64::from(number), format!("{number:e}"), 6)
 }
 
 /// The shortest text that is read as the same number again; with an exponent beyond so many digits, and below 0.0001.

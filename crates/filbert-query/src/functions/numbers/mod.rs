@@ -16,7 +16,7 @@
 //! | `pictures` | `to_char` and `to_number` |
 //! | `shifts` | `lag` and `lead` |
 //! | `ranks` | values in an order: the most frequent one, and percentiles |
-//! | `widths` | decimals that are too wide to have a common type |
+//! | `widths` | numbers whose common type is another in DataFusion |
 //! | `operators` | which function takes an operator's place |
 
 pub(super) mod casts;
@@ -42,13 +42,14 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use super::row::Function;
 
 pub(crate) use casts::assigned;
+pub(in crate::functions) use casts::{text_of_double, text_of_real};
 pub(super) use extremes::extreme;
 pub(super) use floats::{NEGATE, ORDER};
 pub(super) use numerics::with_scale;
 pub(super) use pictures::to_char;
 pub(crate) use shifts::is_shift;
 pub(super) use shifts::windows;
-pub(crate) use widths::{Widths, common_type};
+pub(crate) use widths::{Widths, common_type, compared_as};
 
 /// The functions, some of which take the place of others of the same name.
 pub(super) fn functions() -> Vec<ScalarUDF> {

@@ -9,6 +9,7 @@ use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlSubject;
 
 use super::super::json::Node;
+use super::super::numbers::{text_of_double, text_of_real};
 use super::super::server::native::{Call, Native, Take, bool, int4, of_text, pure, text, texts};
 use super::document::{Document, Fault, push_text};
 use super::{refused, unserved};
@@ -247,8 +248,8 @@ fn plain_text(value: &Value<'_>) -> Result<String> {
         Value::Decimal(number) => number.to_plain_string(),
         Value::Interval(_) | Value::Time(_) | Value::Date(_) => super::texts::output(Some(value)),
         Value::Bytes(bytes) => bytes.iter().fold(String::from("\\x"), |out, byte| format!("{out}{byte:02x}")),
-        Value::Float32(number) => super::texts::float_text(f64::from(*number), &number.to_string()),
-        Value::Float64(number) => super::texts::float_text(*number, &number.to_string()),
+        Value::Float32(number) => text_of_real(*number),
+        Value::Float64(number) => text_of_double(*number),
         other => match other.clone().into_owned().convert(&FieldType::Varchar) {
             Ok(Value::Text(text)) => text.into_owned(),
             _ => return Err(unserved("a value of this type within a document is not served")),

@@ -6,6 +6,7 @@ use chrono::NaiveDateTime;
 use datafusion::common::Result;
 use filbert_data::{FieldType, Value, dates};
 
+use super::super::numbers::{text_of_double, text_of_real};
 use super::super::server::native::{Call, Native, Take, int4, of_text, pure, text, texts};
 use super::refused;
 
@@ -265,40 +266,6 @@ pub(super) fn written_bytes(value: Option<&Value<'_>>) -> Result<Vec<u8>> {
     }
 }
 
-/// A floating-point number as PostgreSQL writes it, from the shortest digits that give it.
-pub(super) fn float_text(number: f64, shortest: &str) -> String {
-    if number.is_nan() {
-        return "NaN".to_owned();
-    }
-    if number.is_infinite() {
-        return if number > 0.0 { "Infinity".to_owned() } else { "-Infinity".to_owned() };
-    }
-    let (sign, digits) = match shortest.strip_prefix('-') {
-        Some(digits) => ("-", digits),
-        None => ("", shortest),
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let fraction = fraction.trim_end_matches('0');
-    let all = format!("{whole}{fraction}");
-    let significant = all.trim_start_matches('0');
-    let leading = all.len() - significant.len();
-    if significant.is_empty() {
-        return format!("{sign}0");
-    }
-    let exponent = i64::try_from(whole.len()).unwrap_or(0) - i64::try_from(leading).unwrap_or(0) - 1;
-    if (-4..15).contains(&exponent) {
-        return match fraction.is_empty() {
-            true => format!("{sign}{whole}"),
-            false => format!("{sign}{whole}.{fraction}"),
-        };
-    }
-    let significant = significant.trim_end_matches('0');
-    let (first, rest) = significant.split_at_checked(1).unwrap_or((significant, ""));
-    let point = if rest.is_empty() { "" } else { "." };
-    let mark = if exponent < 0 { '-' } else { '+' };
-    format!("{sign}{first}{point}{rest}e{mark}{:02}", exponent.unsigned_abs())
-}
-
 /// Day and time, with the microseconds that are not zero.
 pub(super) fn moment_text(moment: &NaiveDateTime, separator: char) -> String {
     let text = format!("{}{separator}{}", moment.format("%Y-%m-%d"), moment.format("%H:%M:%S%.6f"));
@@ -318,8 +285,8 @@ pub(super) fn push_output(value: &Value<'_>, out: &mut String) {
         Value::Null => {}
         Value::Boolean(value) => out.push(if *value { 't' } else { 'f' }),
         Value::Text(text) | Value::Json(text) => out.push_str(text),
-        Value::Float32(number) => out.push_str(&float_text(f64::from(*number), &number.to_string())),
-        Value::Float64(number) => out.push_str(&float_text(*number, &number.to_string())),
+        Value::Float32(number) => out.push_str(&text_of_real(*number)),
+        Value::Float64(number) => out.push_str(&text_of_double(*number)),
         Value::Decimal(number) => out.push_str(&number.to_plain_string()),
         Value::Date(date) => dates::write_date(crate::types::days_of(*date).into(), out),
         Value::Time(time) => dates::write_time(crate::types::nanoseconds_of(*time) / 1_000, out),
@@ -549,7 +516,12 @@ mod tests {
             (1.234_567_890_123_456_7e300, "1.2345678901234567e+300"),
             (f64::NEG_INFINITY, "-Infinity"),
         ] {
-            assert_eq!(float_text(number, &number.to_string()), expected);
+            assert_eq!(text_of_double(number), expected);
+        }
+        for (number, expected) in
+            [(123_456.0, "123456"), (1e6, "1e+06"), (-1_234_567.0, "-1.234567e+06"), (0.00001, "1e-05")]
+        {
+            assert_eq!(text_of_real(number), expected);
         }
     }
 }

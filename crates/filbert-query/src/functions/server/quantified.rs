@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::super::numbers::compared_as;
 use super::super::row::{failed, text_of, wrong_arguments};
 
 /// The name of the function for `ANY`.
@@ -62,7 +63,7 @@ impl ScalarUDFImpl for Quantified {
             DataType::Null => item,
             _ => return Err(wrong()),
         };
-        let common = comparison_coercion(item, of_array).ok_or_else(wrong)?;
+        let common = compared_as(item, of_array).or_else(|| comparison_coercion(item, of_array)).ok_or_else(wrong)?;
         let list = DataType::List(Arc::new(Field::new_list_field(common.clone(), true)));
         Ok(vec![operator.clone(), common, list])
     }

@@ -18,7 +18,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::super::keys::sorts;
 use super::cells::Kind;
 use super::operators::{common as common_kind, unify};
-use crate::named::map_named;
+use crate::named::{map_named, with_types_of_inputs};
 
 /// Gives expressions that stand for one value PostgreSQL's common type.
 #[derive(Debug)]
@@ -184,6 +184,7 @@ fn listed(values: Values) -> Result<Values> {
 
 /// Rows of several queries, of which some have timestamps with a zone where others have dates or timestamps.
 fn united(union: Union) -> Result<LogicalPlan> {
+    let union = with_types_of_inputs(union)?;
     let kinds = |at: usize| {
         let fields = union.inputs.iter().filter_map(move |input| input.schema().fields().get(at));
         fields.map(|field| Kind::of(field.data_type()))
