@@ -243,7 +243,8 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
         .with_physical_optimizer_rules(rules::physical());
     if dialect != Dialect::Hazelcast {
         // Before DataFusion's, which have operators of arrays of their own.
-        builder.expr_planners().get_or_insert_default().insert(0, Arc::new(functions::Values));
+        let values = functions::Values { is_strict: dialect == Dialect::Postgres };
+        builder.expr_planners().get_or_insert_default().insert(0, Arc::new(values));
     }
     // Before DataFusion's, which take `count(*)` for themselves.
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(functions::Arguments));

@@ -12,7 +12,7 @@
 //! | `keys`, `extremes` | what is compared by a key: intervals, documents, arrays with nulls |
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
 //! | `quoted` | texts in quotes that are literals of another type |
-//! | `operators` | operators whose meaning depends on the types of their operands |
+//! | `operators`, `operands` | operators whose meaning depends on the types of their operands; those that there are not |
 //! | `told` | the types that Arrow has not, of `CASE`, `coalesce`, `UNION` and the like |
 
 mod aggregates;
@@ -29,6 +29,7 @@ mod json;
 mod keys;
 mod letters;
 mod matcher;
+mod operands;
 mod operators;
 mod patterns;
 mod quoted;

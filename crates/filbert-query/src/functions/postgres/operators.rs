@@ -21,7 +21,7 @@ use filbert_data::FieldType;
 
 use super::super::row::is_text;
 use super::super::server::native;
-use super::{arrays, casts, extremes, json, told};
+use super::{arrays, casts, extremes, json, operands, told};
 use crate::named::map_named;
 use crate::types::{BPCHAR, JSONB, Mark, field_type_of, pg_type_of};
 
@@ -39,7 +39,7 @@ pub(super) fn call(name: &str, args: Vec<Expr>) -> Option<Expr> {
 
 /// What an operand is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Jsonb,
     Json,
     Array,
@@ -67,7 +67,8 @@ fn kind_of(field: &FieldRef) -> Kind {
     }
 }
 
-fn kind(operand: &Expr, schema: &DFSchema) -> Kind {
+/// What an operand is, as it stands in a plan.
+pub(super) fn kind(operand: &Expr, schema: &DFSchema) -> Kind {
     match operand {
         Expr::Placeholder(placeholder) if placeholder.field.is_none() => Kind::Unknown,
         // `json` has no operators: a document that is given as a parameter is taken as the other kind.
@@ -97,7 +98,7 @@ fn kind_of_text(mark: Mark) -> Kind {
     }
 }
 
-fn comparison(op: &BinaryOperator) -> Option<Operator> {
+pub(super) fn comparison(op: &BinaryOperator) -> Option<Operator> {
     Some(match op {
         BinaryOperator::Eq => Operator::Eq,
         BinaryOperator::NotEq => Operator::NotEq,
@@ -111,11 +112,15 @@ fn comparison(op: &BinaryOperator) -> Option<Operator> {
 
 /// Plans operators of documents, arrays and UUIDs, before DataFusion does.
 #[derive(Debug)]
-pub(crate) struct Values;
+pub(crate) struct Values {
+    /// Whether operators are those that PostgreSQL has, and no others.
+    pub(crate) is_strict: bool,
+}
 
 impl ExprPlanner for Values {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        Ok(match binary(&expr, schema) {
+        let planned = if self.is_strict { operands::planned(&expr, schema)? } else { None };
+        Ok(match planned.or_else(|| binary(&expr, schema)) {
             Some(planned) => PlannerResult::Planned(planned),
             None => PlannerResult::Original(expr),
         })
@@ -238,7 +243,7 @@ fn coerced_without_blanks(item: &Expr) -> Expr {
     without_blanks(literal).unwrap_or_else(|| item.clone())
 }
 
-fn concatenated(left: Expr, right: Expr) -> Option<Expr> {
+pub(super) fn concatenated(left: Expr, right: Expr) -> Option<Expr> {
     Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: Operator::StringConcat, right: Box::new(right) }))
 }
 
@@ -251,7 +256,7 @@ fn as_array(text: Expr, array: &Expr, schema: &DFSchema) -> Option<Expr> {
 }
 
 /// Whether it is a text in quotes.
-fn is_quoted(operand: &Expr) -> bool {
+pub(super) fn is_quoted(operand: &Expr) -> bool {
     matches!(operand, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some())
 }
 

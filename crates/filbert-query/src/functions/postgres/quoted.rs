@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::core::{coalesce, greatest, least};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -20,6 +20,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::super::numbers::common_type;
 use super::super::row::is_text;
 use super::dates;
+use super::operands;
 use super::operators::call;
 use crate::named::map_named;
 
@@ -50,8 +51,13 @@ fn typed_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
     map_named(plan, |expression| {
-        let is_one = |inner: &Expr| Ok(matches!(inner, Expr::Between(_) | Expr::InList(_) | Expr::Case(_)));
-        if !expression.exists(is_one)? {
+        let mut is_concerned = false;
+        expression.apply(|inner| {
+            operands::check(inner, &schema)?;
+            is_concerned |= matches!(inner, Expr::Between(_) | Expr::InList(_) | Expr::Case(_));
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        if !is_concerned {
             return Ok(Transformed::no(expression));
         }
         expression.transform_up(|expression| Ok(typed(expression, &schema)))

@@ -1,0 +1,188 @@
+//! Which operands an operator is defined for in PostgreSQL, of documents, arrays, bytes and UUIDs.
+//!
+//! A text in quotes and a NULL are of any type, any other text is one: beside it `||` makes texts of documents and bytes.
+
+use arrow_schema::DataType;
+use datafusion::common::{DFSchema, DataFusionError, Result};
+use datafusion::logical_expr::expr::{Like, ScalarFunction};
+use datafusion::logical_expr::planner::RawBinaryExpr;
+use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+use super::operators::{Kind, call, comparison, concatenated, is_quoted, kind};
+use crate::catalogs::types;
+use crate::error::{carried, parsing_error};
+use crate::types::{field_type_of, is_untyped, pg_type_of};
+
+/// What `||` is between a text and a value of another type; `None` of all else.
+///
+/// # Errors
+/// There is no such operator.
+pub(super) fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Expr>> {
+    use Kind::{Bytes, Char, Json, Jsonb, Text, Uuid};
+    if !is_defined(expr, schema) {
+        return Err(missing(&expr.left, &expr.op.to_string(), &expr.right, schema));
+    }
+    if expr.op != BinaryOperator::StringConcat {
+        return Ok(None);
+    }
+    let (left, right) = (&expr.left, &expr.right);
+    Ok(match (known(left, schema), known(right, schema)) {
+        (Text | Char, Jsonb | Json | Bytes | Uuid) => {
+            call("cast_text", vec![right.clone()]).and_then(|right| concatenated(left.clone(), right))
+        }
+        (Jsonb | Json | Bytes | Uuid, Text | Char) => {
+            call("cast_text", vec![left.clone()]).and_then(|left| concatenated(left, right.clone()))
+        }
+        _ => None,
+    })
+}
+
+/// Refuses operators that are no binary ones in a plan where they are not defined: `LIKE` of bytes, `IN`, and what looks into
+/// documents.
+///
+/// # Errors
+/// There is no such operator, or it is not served.
+pub(super) fn check(expression: &Expr, schema: &DFSchema) -> Result<()> {
+    match expression {
+        Expr::Like(Like { expr, .. }) if known(expr, schema) == Kind::Bytes => {
+            Err(super::unserved("LIKE of bytea is not served"))
+        }
+        Expr::InList(list) if matches!(known(&list.expr, schema), Kind::Jsonb | Kind::Json | Kind::Bytes) => {
+            let is_other = |item: &&Expr| {
+                let (left, right) = (list.expr.as_ref().clone(), (*item).clone());
+                !is_defined(&RawBinaryExpr { op: BinaryOperator::Eq, left, right }, schema)
+            };
+            let other = list.list.iter().find(is_other);
+            other.map_or(Ok(()), |item| Err(missing(&list.expr, "=", item, schema)))
+        }
+        Expr::ScalarFunction(call) => match sign_of(call) {
+            Some(sign) => looks_into(call, sign, schema),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// The sign of an operator that looks into documents.
+fn sign_of(call: &ScalarFunction) -> Option<&'static str> {
+    Some(match call.func.name() {
+        "json_get" => "->",
+        "json_get_text" => "->>",
+        "json_get_path" => "#>",
+        "json_get_path_text" => "#>>",
+        _ => return None,
+    })
+}
+
+fn looks_into(call: &ScalarFunction, sign: &str, schema: &DFSchema) -> Result<()> {
+    let [document, place] = call.args.as_slice() else { return Ok(()) };
+    let is_document = matches!(known(document, schema), Kind::Jsonb | Kind::Json | Kind::Text | Kind::Unknown);
+    let is_place = match known(place, schema) {
+        Kind::Unknown => true,
+        Kind::Array => sign.starts_with('#') && has_texts(place, schema),
+        Kind::Text | Kind::Char => sign.starts_with('-'),
+        Kind::Other => sign.starts_with('-') && is_whole(place, schema),
+        _ => false,
+    };
+    if is_document && is_place { Ok(()) } else { Err(missing(document, sign, place, schema)) }
+}
+
+/// Whether there is an operator for the operands, as far as they are not numbers, texts and dates alone.
+fn is_defined(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
+    use Kind::{Array, Bytes, Char, Json, Jsonb, Other, Text, Unknown, Uuid};
+    let (left, right) = (&expr.left, &expr.right);
+    let kinds = (known(left, schema), known(right, schema));
+    let are_alike = || alike(left, right, schema);
+    match &expr.op {
+        BinaryOperator::AtArrow | BinaryOperator::ArrowAt | BinaryOperator::PGOverlap => match kinds {
+            (Array, Array) => are_alike(),
+            (Array, Unknown) | (Unknown, Array) => true,
+            (Array, _) | (_, Array) => false,
+            _ if expr.op == BinaryOperator::PGOverlap => true,
+            (Jsonb | Unknown, Jsonb | Text | Unknown) | (Text, Jsonb) => true,
+            _ => false,
+        },
+        BinaryOperator::Question => {
+            matches!(kinds, (Jsonb | Unknown, Text | Char | Unknown))
+        }
+        BinaryOperator::QuestionPipe | BinaryOperator::QuestionAnd | BinaryOperator::HashMinus => match kinds {
+            (Jsonb | Unknown, Array) => has_texts(right, schema),
+            kinds => matches!(kinds, (Jsonb | Unknown, Unknown)),
+        },
+        BinaryOperator::Minus if kinds.0 == Jsonb => match kinds.1 {
+            Text | Char | Unknown => true,
+            Array => has_texts(right, schema),
+            Other => is_whole(right, schema),
+            _ => false,
+        },
+        BinaryOperator::StringConcat => match kinds {
+            (Array, Unknown) | (Unknown, Array) => true,
+            (Array, _) | (_, Array) => are_alike(),
+            (Jsonb, Jsonb | Unknown | Text | Char) | (Unknown | Text | Char, Jsonb) => true,
+            (Jsonb, _) | (_, Jsonb) | (Json | Uuid, Json | Uuid) => false,
+            _ => true,
+        },
+        op if comparison(op).is_some() => match kinds {
+            (Jsonb, Jsonb | Unknown | Text) | (Unknown | Text, Jsonb) => true,
+            (Jsonb | Json, _) | (_, Jsonb | Json) => false,
+            (Bytes, Bytes | Unknown) | (Unknown, Bytes) => true,
+            (Bytes, _) | (_, Bytes) => false,
+            (Array, Array) => are_alike(),
+            _ => true,
+        },
+        _ => true,
+    }
+}
+
+/// What an operand is; a text in quotes is of any type, and so is a member of a document whose type shows only in its values.
+fn known(operand: &Expr, schema: &DFSchema) -> Kind {
+    let is_open = || operand.to_field(schema).is_ok_and(|(_, field)| is_untyped(&field));
+    if is_quoted(operand) || is_open() { Kind::Unknown } else { kind(operand, schema) }
+}
+
+/// Whether two arrays, or an array and an item, have items that one array can hold.
+fn alike(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
+    let types = (left.get_type(schema), right.get_type(schema));
+    let (Ok(left), Ok(right)) = types else { return true };
+    let (left, right) = (innermost(&left), innermost(&right));
+    let both = |is_one: fn(&DataType) -> bool| is_one(left) && is_one(right);
+    let is_of_days = |found: &DataType| matches!(found, DataType::Date32 | DataType::Timestamp(..));
+    left == right
+        || left.is_null()
+        || right.is_null()
+        || both(DataType::is_numeric)
+        || both(DataType::is_string)
+        || both(DataType::is_binary)
+        || both(is_of_days)
+}
+
+fn innermost(found: &DataType) -> &DataType {
+    match found {
+        DataType::List(item) => innermost(item.data_type()),
+        other => other,
+    }
+}
+
+/// Whether it is an array of texts, or of nulls alone.
+fn has_texts(array: &Expr, schema: &DFSchema) -> bool {
+    let found = array.get_type(schema);
+    found.map_or(true, |found| innermost(&found).is_string() || innermost(&found).is_null())
+}
+
+fn is_whole(operand: &Expr, schema: &DFSchema) -> bool {
+    operand.get_type(schema).is_ok_and(|found| found.is_integer())
+}
+
+fn missing(left: &Expr, sign: &str, right: &Expr, schema: &DFSchema) -> DataFusionError {
+    let name = |operand: &Expr| match operand.to_field(schema) {
+        Ok((_, field)) if known(operand, schema) != Kind::Unknown => {
+            let of_arrow = || types::of_field_type(&field_type_of(&field)).0;
+            let oid = pg_type_of(&field).map_or_else(of_arrow, i64::from);
+            types::format(oid, None)
+        }
+        _ => "unknown".to_owned(),
+    };
+    let message = format!("operator does not exist: {} {sign} {}", name(left), name(right));
+    carried(parsing_error(message).with_sqlstate("42883"))
+}
