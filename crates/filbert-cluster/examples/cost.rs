@@ -20,6 +20,7 @@ use filbert_data::PartitionId;
 use filbert_store::{Caller, Change, Command, Encoder, Expiry, LogCommand, MapId, MapSettings, Millis, PutMode};
 
 type Members = Arc<OnceLock<BTreeMap<MemberId, Arc<Replicas<BootRuntime>>>>>;
+type Copy = Group<BootRuntime>;
 
 /// Calls into other members, and counts them.
 struct Direct(Members);
@@ -60,34 +61,34 @@ fn put(group: u32) -> Bytes {
 }
 
 /// All copies of all groups, and those that lead.
-async fn start(groups: u32, share: bool) -> (Vec<Group<BootRuntime>>, Vec<Group<BootRuntime>>) {
+async fn start(groups: u32, share: bool) -> (Vec<Copy>, Vec<Copy>) {
     let members: Members = Arc::default();
     let settings = GroupSettings { groups, partitions: groups, ..GroupSettings::default() };
     let ids: BTreeSet<MemberId> = (1..=3).map(MemberId).collect();
-    let mut all = BTreeMap::new();
+    let (mut all, mut copies) = (BTreeMap::new(), Vec::new());
     for id in &ids {
         let replicas = Arc::new(Replicas::new(*id));
         let direct: Arc<dyn Transport> = Arc::new(Direct(Arc::clone(&members)));
         let transport = if share { Arc::new(SharedHeartbeats::<BootRuntime>::new(direct, &settings)) } else { direct };
         for group in (0..groups).map(GroupId) {
             let transport = Arc::clone(&transport);
-            let started = Group::start(*id, group, settings.clone(), transport, Arc::new(Wall), 1).await.unwrap();
-            replicas.add(group, started);
+            let state = Arc::new(Partitions::new(group, &settings, 1));
+            let started = Group::start(*id, group, settings.clone(), transport, Arc::new(Wall), state).await.unwrap();
+            replicas.add(group, started.clone());
+            copies.push((group, started));
         }
         all.insert(*id, replicas);
     }
     members.set(all).ok().unwrap();
-    let first = &members.get().unwrap()[&MemberId(1)];
-    for group in (0..groups).map(GroupId) {
-        first.group(group).unwrap().form(&ids).await.unwrap();
+    for (_, copy) in copies.iter().take(groups as usize) {
+        copy.form(&ids).await.unwrap();
     }
     let mut leaders = Vec::new();
     for group in 0..groups {
         let leader = loop {
-            let all = members.get().unwrap().values();
-            let leads = all.filter_map(|member| member.group(GroupId(group))).find(|group| group.has_lease().is_some());
-            if let Some(leader) = leads {
-                break leader;
+            let mut of_group = copies.iter().filter(|(of, _)| *of == GroupId(group)).map(|(_, copy)| copy);
+            if let Some(leader) = of_group.find(|copy| copy.has_lease().is_some()) {
+                break leader.clone();
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         };
@@ -97,9 +98,7 @@ async fn start(groups: u32, share: bool) -> (Vec<Group<BootRuntime>>, Vec<Group<
         leader.submit(None, make.take().into()).await.unwrap();
         leaders.push(leader);
     }
-    let all = members.get().unwrap().values();
-    let copies = all.flat_map(|member| (0..groups).filter_map(|group| member.group(GroupId(group)))).collect();
-    (copies, leaders)
+    (copies.into_iter().map(|(_, copy)| copy).collect(), leaders)
 }
 
 /// Submits to all groups with so many at once to each, and says what one costs.

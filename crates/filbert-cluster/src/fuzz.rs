@@ -1,19 +1,15 @@
 //! Everything that reads bytes of other members, for the fuzz targets: it is to survive any, and to read what it writes.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use openraft::TokioRuntime;
 
-use crate::clock::GroupClock;
-use crate::replica::Replica;
 use crate::snapshot::Taking;
 use crate::types::Vote;
 use crate::wire::{
     Request, Response, read_answers, read_batch, read_replies, read_requests, write_answers, write_batch,
     write_replies, write_requests,
 };
-use crate::{GroupId, MemberId, OriginLimits, WallClock};
+use crate::{GroupId, GroupSettings, MemberId, Partitions};
 
 /// Reads the bytes as a request, as an answer and as replies.
 ///
@@ -47,27 +43,19 @@ pub fn read_message(data: &[u8]) {
 /// # Panics
 /// What was written is not read again, or differs: a defect.
 pub fn read_entry(data: &[u8]) {
-    if let Ok((stamp, submissions)) = read_batch(Bytes::copy_from_slice(data)) {
-        let written = write_batch(stamp, &submissions);
+    if let Ok(entry) = read_batch(Bytes::copy_from_slice(data)) {
+        let written = write_batch(&entry);
         assert_eq!(written[..], *data, "there is one way to write an entry");
-    }
-}
-
-struct Stopped;
-
-impl WallClock for Stopped {
-    fn now(&self) -> filbert_store::Millis {
-        filbert_store::Millis(0)
     }
 }
 
 /// Takes the pages over as those of a snapshot of a group with one partition, up to the first that is refused.
 pub fn read_snapshot<'p>(pages: impl IntoIterator<Item = &'p [u8]>) {
-    let clock = Arc::new(GroupClock::new(Arc::new(Stopped), 0));
-    let replica = Replica::new(GroupId(0), 1, 1, OriginLimits::default(), 1, clock);
+    let settings = GroupSettings { groups: 1, partitions: 1, ..GroupSettings::default() };
+    let state = Partitions::new(GroupId(0), &settings, 1);
     let mut taking = Taking::new(Vote::new(1, MemberId(1)), 1);
     for page in pages {
-        if taking.page(&replica, Bytes::copy_from_slice(page)).is_err() {
+        if taking.page(&state, Bytes::copy_from_slice(page)).is_err() {
             return;
         }
     }

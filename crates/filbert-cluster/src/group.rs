@@ -1,12 +1,13 @@
 //! A group on one member: what is asked of it, and what other members ask of it.
 
 use std::collections::BTreeSet;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use filbert_data::PartitionId;
-use filbert_store::{Decoder, Millis, Partition};
+use filbert_store::{Millis, Partition};
 use openraft::errors::RaftError;
 use openraft::impls::EmptyNode;
 use openraft::{AsyncRuntime, Instant};
@@ -16,14 +17,18 @@ use tokio::sync::oneshot;
 use crate::clock::GroupClock;
 use crate::lease::Lease;
 use crate::link::Links;
-use crate::proposer::{self, Waiting};
+use crate::partitions::Partitions;
+use crate::proposer::{self, Awaits, Waiting};
 use crate::raft_log::{RaftLog, Size};
 use crate::replica::{Machine, Replica};
 use crate::snapshot::{SnapshotData, Taking};
+use crate::state_machine::StateMachine;
 use crate::transport::Transport;
 use crate::types::{Raft, Vote};
-use crate::wire::{Answer, Request, Response, Source};
-use crate::{GroupError, GroupId, GroupSettings, MemberId, OriginId, ReadError, RequestError, SubmitError, upkeep};
+use crate::wire::{Request, Response, Source};
+use crate::{
+    GroupError, GroupId, GroupSettings, MemberId, OriginId, OwnedReply, ReadError, RequestError, SubmitError, upkeep,
+};
 
 /// The time of day, in milliseconds since the Unix epoch. It may jump: groups make it go forward.
 pub trait WallClock: Send + Sync + 'static {
@@ -42,11 +47,11 @@ pub struct Turn {
     pub unanswered: u64,
 }
 
-pub(crate) struct Shared<R: AsyncRuntime> {
+pub(crate) struct Shared<R: AsyncRuntime, S: StateMachine> {
     pub(crate) member: MemberId,
     pub(crate) settings: GroupSettings,
-    pub(crate) raft: Raft<R>,
-    pub(crate) replica: Arc<Replica>,
+    pub(crate) raft: Raft<R, S>,
+    pub(crate) replica: Arc<Replica<S, R::Instant>>,
     pub(crate) lease: Lease,
     pub(crate) log_size: Arc<Size>,
     log: RaftLog,
@@ -55,12 +60,12 @@ pub(crate) struct Shared<R: AsyncRuntime> {
     base: R::Instant,
     /// The leader's number and 1; 0 = not known.
     pub(crate) leader: AtomicU64,
-    pub(crate) waiting: Arc<Waiting>,
-    taking: Mutex<Option<Taking>>,
+    pub(crate) waiting: Arc<Waiting<S, R::Instant>>,
+    taking: Mutex<Option<Taking<S>>>,
     stopped: AtomicBool,
 }
 
-impl<R: AsyncRuntime> Shared<R> {
+impl<R: AsyncRuntime, S: StateMachine> Shared<R, S> {
     pub(crate) fn nanoseconds(&self, at: R::Instant) -> u64 {
         u64::try_from(at.saturating_duration_since(self.base).as_nanos()).unwrap_or(u64::MAX)
     }
@@ -70,17 +75,17 @@ impl<R: AsyncRuntime> Shared<R> {
     }
 }
 
-/// A group on one member. Clones are the same group.
-pub struct Group<R: AsyncRuntime>(pub(crate) Arc<Shared<R>>);
+/// A group on one member, over the state machine that its log changes. Clones are the same group.
+pub struct Group<R: AsyncRuntime, S: StateMachine = Partitions>(pub(crate) Arc<Shared<R, S>>);
 
-impl<R: AsyncRuntime> Clone for Group<R> {
+impl<R: AsyncRuntime, S: StateMachine> Clone for Group<R, S> {
     fn clone(&self) -> Self {
         Group(Arc::clone(&self.0))
     }
 }
 
-impl<R: AsyncRuntime> Group<R> {
-    /// Starts a member's copy of a group, with nothing in it. It takes part when others make it a learner, or by [`Group::form`].
+impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
+    /// Starts a member's copy of a group, over a state machine with nothing in it. It takes part when others make it a learner, or by [`Group::form`].
     ///
     /// # Errors
     /// The settings contradict each other.
@@ -90,21 +95,20 @@ impl<R: AsyncRuntime> Group<R> {
         settings: GroupSettings,
         transport: Arc<dyn Transport>,
         wall: Arc<dyn WallClock>,
-        hash_seed: u64,
+        state: Arc<S>,
     ) -> Result<Self, GroupError> {
         let failed = |why: String| GroupError { group, what: "cannot be started", why };
         let config = settings.consensus().validate().map_err(|error| failed(error.to_string()))?;
         let clock = Arc::new(GroupClock::new(wall, settings.clock_reserve_ms()));
-        let (groups, partitions) = (settings.groups, settings.partitions);
-        let replica = Replica::new(group, groups, partitions, settings.origins, hash_seed, Arc::clone(&clock));
-        let replica = Arc::new(replica);
+        let replica = Arc::new(Replica::new(group, state, settings.origins, Arc::clone(&clock)));
         let log = RaftLog::new(settings.entry_bytes_max.saturating_mul(4));
         let (timeout, page_bytes) = (settings.request_timeout(), settings.page_bytes);
         let bytes_per_s_max = settings.snapshot_bytes_per_s_max.max(1);
         let of_links = Arc::clone(&clock);
-        let links = Links { transport, member, group, clock: of_links, timeout, page_bytes, bytes_per_s_max };
+        let state = PhantomData;
+        let links = Links { transport, member, group, clock: of_links, timeout, page_bytes, bytes_per_s_max, state };
         let machine = Machine(Arc::clone(&replica));
-        let started = Raft::<R>::new(member, Arc::new(config), links, log.clone(), machine).await;
+        let started = Raft::<R, S>::new(member, Arc::new(config), links, log.clone(), machine).await;
         let raft = started.map_err(|error| failed(error.to_string()))?;
         let shared = Arc::new(Shared {
             member,
@@ -145,30 +149,45 @@ impl<R: AsyncRuntime> Group<R> {
         self.0.leader.load(Ordering::SeqCst).checked_sub(1).map(MemberId)
     }
 
-    /// Submits commands, as [`filbert_store::Encoder`] writes them: applied together, in their order, at the leader's time. With a turn, they
-    /// are applied once however often they are submitted, and answered alike; without one, do not repeat what must not happen twice.
-    ///
-    /// Dropping the future does not take the submission back.
+    /// The state machine.
+    #[must_use]
+    pub fn state_machine(&self) -> &Arc<S> {
+        &self.0.replica.state
+    }
+
+    /// Submits commands: applied together, in their order, at the leader's time. Neither waits nor tells anybody: `awaiting` goes to the state
+    /// machine with the entry, or is told later ([`StateMachine::answer`]), or is dropped where the outcome is not known.
     ///
     /// # Errors
-    /// As each [`SubmitError`] says; only [`SubmitError::Unknown`] leaves open what happened.
-    pub async fn submit(&self, turn: Option<Turn>, commands: Bytes) -> Result<Vec<crate::OwnedReply>, SubmitError> {
-        let group = self.0.replica.group;
-        for command in Decoder::new(&commands)? {
-            let (partition, _) = command?;
-            if self.0.replica.cell(partition).is_none() {
-                return Err(SubmitError::OtherGroup { partition, group });
-            }
+    /// They were not taken, and nothing was changed; `awaiting` comes back.
+    pub fn propose(&self, commands: Bytes, awaiting: S::Awaiting) -> Result<(), (SubmitError, S::Awaiting)> {
+        if let Err(error) = self.0.replica.state.check(&commands) {
+            return Err((error, awaiting));
         }
-        let source = turn.map_or(Source::Plain, |turn| Source::Origin {
-            origin: turn.origin,
-            sequence: turn.sequence,
-            unanswered: turn.unanswered,
-        });
-        match self.send(source, commands).await? {
-            Answer::Replies(replies) => Ok(replies),
-            Answer::Opened(_) | Answer::Refused(_) => Err(SubmitError::Unknown { group }),
+        self.push(Source::Plain, commands, Awaits::Replies(awaiting)).map_err(|(error, awaits)| match awaits {
+            Awaits::Replies(awaiting) => (error, awaiting),
+            Awaits::Origin(_) | Awaits::Applied(_) => unreachable!("what was pushed comes back"),
+        })
+    }
+
+    pub(crate) fn push(
+        &self,
+        source: Source,
+        commands: Bytes,
+        awaits: Awaits<S>,
+    ) -> Result<(), (SubmitError, Awaits<S>)> {
+        let (group, member) = (self.0.replica.group, self.0.member);
+        let leader = self.leader();
+        if leader != Some(member) || self.0.has_stopped() {
+            return Err((SubmitError::NotLeader { member, group, leader }, awaits));
         }
+        let limit_bytes = self.0.settings.log_bytes_max.saturating_mul(2);
+        if self.0.log_size.bytes.load(Ordering::Relaxed) > limit_bytes {
+            return Err((SubmitError::Overloaded { group, limit_bytes }, awaits));
+        }
+        let limit_bytes = self.0.settings.waiting_bytes_max;
+        let pushed = self.0.waiting.push(source, commands, awaits, limit_bytes);
+        pushed.map_err(|awaits| (SubmitError::Overloaded { group, limit_bytes }, awaits))
     }
 
     /// Makes an origin, which submits in sequence. One that is not used is forgotten in favour of others.
@@ -176,55 +195,9 @@ impl<R: AsyncRuntime> Group<R> {
     /// # Errors
     /// As [`Group::submit`]; repeating it does no harm.
     pub async fn open_origin(&self) -> Result<OriginId, SubmitError> {
-        match self.send(Source::Open, Bytes::new()).await? {
-            Answer::Opened(origin) => Ok(origin),
-            _ => Err(SubmitError::Unknown { group: self.0.replica.group }),
-        }
-    }
-
-    pub(crate) async fn send(&self, source: Source, commands: Bytes) -> Result<Answer, SubmitError> {
-        let (group, member) = (self.0.replica.group, self.0.member);
-        let leader = self.leader();
-        if leader != Some(member) || self.0.has_stopped() {
-            return Err(SubmitError::NotLeader { member, group, leader });
-        }
-        let limit_bytes = self.0.settings.log_bytes_max.saturating_mul(2);
-        if self.0.log_size.bytes.load(Ordering::Relaxed) > limit_bytes {
-            return Err(SubmitError::Overloaded { group, limit_bytes });
-        }
         let (sender, answer) = oneshot::channel();
-        let limit_bytes = self.0.settings.waiting_bytes_max;
-        if !self.0.waiting.push(source, commands, sender, limit_bytes) {
-            return Err(SubmitError::Overloaded { group, limit_bytes });
-        }
-        answer.await.unwrap_or(Err(SubmitError::Unknown { group }))
-    }
-
-    /// Reads a partition as it is: all that was acknowledged anywhere before the read began is there. Served by a leader with a lease, under
-    /// the partition's lock; `read` must not change anything but what reads of a partition change.
-    ///
-    /// # Errors
-    /// This member has no lease, or lost it while it read.
-    pub fn read<T>(
-        &self,
-        partition: PartitionId,
-        read: impl FnOnce(&mut Partition, Millis) -> T,
-    ) -> Result<T, ReadError> {
-        let (group, member) = (self.0.replica.group, self.0.member);
-        let Some(cell) = self.0.replica.cell(partition) else {
-            return Err(ReadError::OtherGroup { partition, group });
-        };
-        let mut locked = cell.lock();
-        let before = self.has_lease();
-        if before.is_some() {
-            let now = self.0.clock.read();
-            let value = read(&mut locked, now);
-            // Asked again afterwards: this thread may have been stopped in between for any time.
-            if self.has_lease() == before {
-                return Ok(value);
-            }
-        }
-        Err(ReadError::NoLease { member, group, leader: self.leader() })
+        self.push(Source::Open, Bytes::new(), Awaits::Origin(sender)).map_err(|(error, _)| error)?;
+        answer.await.unwrap_or(Err(SubmitError::Unknown { group: self.0.replica.group }))
     }
 
     /// The term in which this member may serve reads at this moment.
@@ -233,9 +206,10 @@ impl<R: AsyncRuntime> Group<R> {
         self.0.lease.check(self.0.nanoseconds(R::Instant::now()))
     }
 
-    /// Looks at what this member has of a partition, which may be old or, on a leader without a lease, not be what others see.
-    pub fn inspect<T>(&self, partition: PartitionId, look: impl FnOnce(&mut Partition) -> T) -> Option<T> {
-        self.0.replica.cell(partition).map(|cell| look(&mut cell.lock()))
+    /// The time at which a reader with a lease reads: every later leader will know of it.
+    #[must_use]
+    pub fn read_time(&self) -> Millis {
+        self.0.clock.read()
     }
 
     /// Index of the last entry applied here, and all that the log decided: with the same index, it is the same on all members. Takes
@@ -316,7 +290,7 @@ impl<R: AsyncRuntime> Group<R> {
             if number != taking.next {
                 return Ok(Response::NextPage(taking.next));
             }
-            match taking.page(&self.0.replica, page) {
+            match taking.page(&self.0.replica.state, page) {
                 Ok(None) => return Ok(Response::NextPage(taking.next)),
                 Ok(Some(brought)) => {
                     *slot = None;
@@ -332,5 +306,58 @@ impl<R: AsyncRuntime> Group<R> {
         let snapshot = openraft::Snapshot { meta, snapshot: SnapshotData::Taken(Box::new(taken)) };
         let installed = self.0.raft.install_full_snapshot(vote, snapshot).await;
         installed.map(|answer| Response::Installed(answer.vote)).map_err(|error| self.has_failed(&error))
+    }
+}
+
+impl<R: AsyncRuntime> Group<R, Partitions> {
+    /// As [`Group::propose`], for commands as [`filbert_store::Encoder`] writes them, and with an answer. With a turn, they are applied once
+    /// however often they are submitted, and answered alike; without one, do not repeat what must not happen twice.
+    ///
+    /// Dropping the future does not take the submission back.
+    ///
+    /// # Errors
+    /// As each [`SubmitError`] says; only [`SubmitError::Unknown`] leaves open what happened.
+    pub async fn submit(&self, turn: Option<Turn>, commands: Bytes) -> Result<Vec<OwnedReply>, SubmitError> {
+        self.0.replica.state.check(&commands)?;
+        let source = turn.map_or(Source::Plain, |turn| Source::Origin {
+            origin: turn.origin,
+            sequence: turn.sequence,
+            unanswered: turn.unanswered,
+        });
+        let (sender, answer) = oneshot::channel();
+        self.push(source, commands, Awaits::Replies(sender)).map_err(|(error, _)| error)?;
+        answer.await.unwrap_or(Err(SubmitError::Unknown { group: self.0.replica.group }))
+    }
+
+    /// Reads a partition as it is: all that was acknowledged anywhere before the read began is there. Served by a leader with a lease, under
+    /// the partition's lock; `read` must not change anything but what reads of a partition change.
+    ///
+    /// # Errors
+    /// This member has no lease, or lost it while it read.
+    pub fn read<T>(
+        &self,
+        partition: PartitionId,
+        read: impl FnOnce(&mut Partition, Millis) -> T,
+    ) -> Result<T, ReadError> {
+        let (group, member) = (self.0.replica.group, self.0.member);
+        let Some(cell) = self.0.replica.state.cell(partition) else {
+            return Err(ReadError::OtherGroup { partition, group });
+        };
+        let mut locked = cell.lock();
+        let before = self.has_lease();
+        if before.is_some() {
+            let now = self.0.clock.read();
+            let value = read(&mut locked, now);
+            // Asked again afterwards: this thread may have been stopped in between for any time.
+            if self.has_lease() == before {
+                return Ok(value);
+            }
+        }
+        Err(ReadError::NoLease { member, group, leader: self.leader() })
+    }
+
+    /// Looks at what this member has of a partition, which may be old or, on a leader without a lease, not be what others see.
+    pub fn inspect<T>(&self, partition: PartitionId, look: impl FnOnce(&mut Partition) -> T) -> Option<T> {
+        self.0.replica.state.cell(partition).map(|cell| look(&mut cell.lock()))
     }
 }

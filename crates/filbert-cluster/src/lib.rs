@@ -29,6 +29,7 @@
 //!
 //! Start reading at [`Group`].
 
+mod awaiting;
 mod clock;
 mod error;
 #[doc(hidden)]
@@ -40,6 +41,7 @@ mod lease;
 mod link;
 mod members;
 mod origins;
+mod partitions;
 mod proposer;
 mod raft_log;
 mod replica;
@@ -47,6 +49,7 @@ mod replicas;
 mod runtime;
 mod settings;
 mod snapshot;
+mod state_machine;
 mod status;
 mod transport;
 mod types;
@@ -58,9 +61,11 @@ pub use group::{Group, Turn, WallClock};
 pub use heartbeats::SharedHeartbeats;
 pub use ids::{GroupId, MemberId, OriginId};
 pub use origins::OriginLimits;
+pub use partitions::Partitions;
 pub use replicas::Replicas;
 pub use runtime::{BootInstant, BootRuntime, BootSleep, BootTimeout, TimeIsOver};
 pub use settings::GroupSettings;
+pub use state_machine::{Applying, StateMachine, StateMachineError};
 pub use status::GroupStatus;
 pub use transport::{BoxFuture, Lane, Transport};
 pub use wire::OwnedReply;

@@ -1,6 +1,7 @@
 //! Consensus over a [`Transport`]: what it asks of another member becomes requests, with a time limit, many on their way at once.
 
 use std::future::Future;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use openraft::{AsyncRuntime, Instant, OptionalSend, RaftNetworkV2};
 
 use crate::clock::GroupClock;
 use crate::snapshot::SnapshotData;
+use crate::state_machine::StateMachine;
 use crate::transport::{Lane, Transport};
 use crate::types::{LogId, Types, Vote};
 use crate::wire::{Head, Request, Response};
@@ -31,8 +33,7 @@ const APPENDS_MAX: usize = 8;
 const PAGE_TRIES_MAX: usize = 5;
 
 /// What all links of a group share.
-#[derive(Clone)]
-pub(crate) struct Links {
+pub(crate) struct Links<S> {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) member: MemberId,
     pub(crate) group: GroupId,
@@ -41,19 +42,41 @@ pub(crate) struct Links {
     pub(crate) page_bytes: usize,
     /// Of a snapshot.
     pub(crate) bytes_per_s_max: u64,
+    /// Whose snapshots are sent.
+    pub(crate) state: PhantomData<fn() -> S>,
+}
+
+impl<S> Clone for Links<S> {
+    fn clone(&self) -> Self {
+        Links {
+            transport: Arc::clone(&self.transport),
+            clock: Arc::clone(&self.clock),
+            member: self.member,
+            group: self.group,
+            timeout: self.timeout,
+            page_bytes: self.page_bytes,
+            bytes_per_s_max: self.bytes_per_s_max,
+            state: PhantomData,
+        }
+    }
 }
 
 /// The way to one member.
-#[derive(Clone)]
-pub(crate) struct Link {
-    links: Links,
+pub(crate) struct Link<S> {
+    links: Links<S>,
     target: MemberId,
 }
 
-impl<R: AsyncRuntime> RaftNetworkFactory<Types<R>> for Links {
-    type Network = Link;
+impl<S> Clone for Link<S> {
+    fn clone(&self) -> Self {
+        Link { links: self.links.clone(), target: self.target }
+    }
+}
 
-    async fn new_client(&mut self, target: MemberId, _: &openraft::EmptyNode) -> Link {
+impl<R: AsyncRuntime, S: StateMachine> RaftNetworkFactory<Types<R>> for Links<S> {
+    type Network = Link<S>;
+
+    async fn new_client(&mut self, target: MemberId, _: &openraft::EmptyNode) -> Link<S> {
         Link { links: self.clone(), target }
     }
 }
@@ -61,14 +84,14 @@ impl<R: AsyncRuntime> RaftNetworkFactory<Types<R>> for Links {
 type Failed<R> = RPCError<Types<R>>;
 type Appended<R> = (Result<StreamAppendResult<Types<R>>, Failed<R>>, bool);
 
-impl Link {
+impl<S: StateMachine> Link<S> {
     /// Brings a request over and its answer back, within the time limit.
     fn call<R: AsyncRuntime>(
         &self,
         lane: Lane,
         action: RPCTypes,
         request: &Request<R>,
-    ) -> impl Future<Output = Result<(Millis, Response<R>), Failed<R>>> + Send + use<R> {
+    ) -> impl Future<Output = Result<(Millis, Response<R>), Failed<R>>> + Send + use<R, S> {
         let Links { member, group, timeout, .. } = self.links;
         let (target, clock) = (self.target, Arc::clone(&self.links.clock));
         let head = Head { to: target, group, time: clock.told() };
@@ -91,7 +114,7 @@ impl Link {
         &self,
         lane: Lane,
         append: AppendEntriesRequest<Types<R>>,
-    ) -> impl Future<Output = Result<AppendEntriesResponse<Types<R>>, Failed<R>>> + Send + use<R> {
+    ) -> impl Future<Output = Result<AppendEntriesResponse<Types<R>>, Failed<R>>> + Send + use<R, S> {
         let (clock, target, term) = (Arc::clone(&self.links.clock), self.target, append.vote.leader_id.term);
         clock.promise();
         let call = self.call(lane, RPCTypes::AppendEntries, &Request::Append(append));
@@ -118,8 +141,8 @@ fn ends<R: AsyncRuntime>(append: &AppendEntriesRequest<Types<R>>) -> (Option<Log
     (append.prev_log_id, append.entries.last().map(|entry| entry.log_id).or(append.prev_log_id))
 }
 
-impl<R: AsyncRuntime> RaftNetworkV2<Types<R>> for Link {
-    type SnapshotData = SnapshotData;
+impl<R: AsyncRuntime, S: StateMachine> RaftNetworkV2<Types<R>> for Link<S> {
+    type SnapshotData = SnapshotData<S>;
 
     async fn append_entries(
         &mut self,
@@ -130,13 +153,13 @@ impl<R: AsyncRuntime> RaftNetworkV2<Types<R>> for Link {
     }
 
     /// Several appends on their way at once. The answers come in order; the first that is no full success ends the stream.
-    fn stream_append<'s, S>(
+    fn stream_append<'s, I>(
         &'s mut self,
-        input: S,
+        input: I,
         _: RPCOption,
     ) -> BoxFuture<'s, Result<BoxStream<'s, Result<StreamAppendResult<Types<R>>, Failed<R>>>, Failed<R>>>
     where
-        S: Stream<Item = AppendEntriesRequest<Types<R>>> + OptionalSend + Unpin + 'static,
+        I: Stream<Item = AppendEntriesRequest<Types<R>>> + OptionalSend + Unpin + 'static,
     {
         let link = self.clone();
         // Replication goes on without an end that is known; who sends one request and no more sends a heartbeat.
@@ -194,7 +217,7 @@ impl<R: AsyncRuntime> RaftNetworkV2<Types<R>> for Link {
     async fn full_snapshot(
         &mut self,
         vote: Vote,
-        snapshot: SnapshotOf<Types<R>, SnapshotData>,
+        snapshot: SnapshotOf<Types<R>, SnapshotData<S>>,
         cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
         _: RPCOption,
     ) -> Result<SnapshotResponse<Types<R>>, StreamingError<Types<R>>> {
@@ -230,8 +253,8 @@ impl<R: AsyncRuntime> RaftNetworkV2<Types<R>> for Link {
 }
 
 /// An append on its way: what is told of its answer, and whether the stream goes on after it.
-fn called<R: AsyncRuntime>(
-    link: &Link,
+fn called<R: AsyncRuntime, S: StateMachine>(
+    link: &Link<S>,
     lane: Lane,
     request: AppendEntriesRequest<Types<R>>,
 ) -> BoxFuture<'static, Appended<R>> {
@@ -253,7 +276,7 @@ fn called<R: AsyncRuntime>(
     })
 }
 
-impl Link {
+impl<S: StateMachine> Link<S> {
     /// The time that bytes of a snapshot take at the rate that is allowed.
     fn time_of(&self, bytes: usize) -> Duration {
         Duration::from_micros((bytes as u64).saturating_mul(1_000_000) / self.links.bytes_per_s_max)
@@ -262,7 +285,7 @@ impl Link {
     async fn send_snapshot<R: AsyncRuntime>(
         &self,
         vote: Vote,
-        snapshot: SnapshotData,
+        snapshot: SnapshotData<S>,
     ) -> Result<SnapshotResponse<Types<R>>, Failed<R>> {
         let SnapshotData::Making(Some(mut making)) = snapshot else {
             // Another member is being brought one; its turn ends with a time limit.

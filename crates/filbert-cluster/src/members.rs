@@ -12,12 +12,15 @@ use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
 use openraft::impls::EmptyNode;
 use openraft::raft::Precondition;
 use openraft::{AsyncRuntime, Instant, RaftMetrics};
+use tokio::sync::oneshot;
 
+use crate::proposer::Awaits;
+use crate::state_machine::StateMachine;
 use crate::types::Types;
 use crate::wire::Source;
 use crate::{Group, GroupError, MemberId, MembershipError, upkeep};
 
-impl<R: AsyncRuntime> Group<R> {
+impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     /// Lets a member follow without a vote, and brings it what it lacks. Asked of the leader.
     ///
     /// # Errors
@@ -97,7 +100,11 @@ impl<R: AsyncRuntime> Group<R> {
         let touches = if self.has_lease().is_some() { upkeep::touches(&self.0) } else { Bytes::new() };
         if !touches.is_empty() {
             // Without them entries expire earlier than their reads would have it; that is no reason to stay.
-            let _told = R::timeout(self.0.settings.request_timeout(), self.send(Source::Plain, touches)).await;
+            let (sender, applied) = oneshot::channel();
+            let told = self.push(Source::Plain, touches, Awaits::Applied(sender));
+            if told.is_ok() {
+                let _applied = R::timeout(self.0.settings.request_timeout(), applied).await;
+            }
         }
         let term = self.0.raft.metrics().borrow_watched().current_term;
         self.0.lease.revoke(term);

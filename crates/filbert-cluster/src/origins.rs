@@ -77,6 +77,7 @@ impl Origins {
             return Turn::Refused(OriginRefusal::Gap { found: sequence, expected: origin.last + 1 });
         }
         if sequence == origin.last + 1 {
+            origin.last = sequence;
             return Turn::Next;
         }
         match origin.answers.iter().find(|(kept, _)| *kept == sequence) {
@@ -85,12 +86,11 @@ impl Origins {
         }
     }
 
-    /// Keeps the answer to the next batch of an origin.
-    pub(crate) fn answered(&mut self, id: OriginId, answer: Bytes, limits: &OriginLimits) {
+    /// Keeps the answer to a batch whose turn it was.
+    pub(crate) fn answered(&mut self, id: OriginId, sequence: u64, answer: Bytes, limits: &OriginLimits) {
         let Some(origin) = self.known.get_mut(&id) else { return };
-        origin.last += 1;
         origin.bytes += answer.len();
-        origin.answers.push_back((origin.last, answer));
+        origin.answers.push_back((sequence, answer));
         while origin.answers.len() > 1
             && (origin.answers.len() > limits.answers_max || origin.bytes > limits.answer_bytes_max)
             && let Some((_, oldest)) = origin.answers.pop_front()
@@ -145,7 +145,7 @@ mod tests {
         assert!(matches!(origins.turn(id, 2, 1, 2), Turn::Refused(OriginRefusal::Gap { found: 2, expected: 1 })));
         for sequence in 1..=3 {
             assert!(matches!(origins.turn(id, sequence, 1, 3), Turn::Next));
-            origins.answered(id, Bytes::from(vec![sequence as u8]), &LIMITS);
+            origins.answered(id, sequence, Bytes::from(vec![sequence as u8]), &LIMITS);
         }
         assert!(matches!(origins.turn(id, 3, 1, 4), Turn::Again(answer) if answer[..] == [3]));
         assert!(matches!(origins.turn(id, 1, 1, 4), Turn::Refused(OriginRefusal::Forgotten { sequence: 1 })));

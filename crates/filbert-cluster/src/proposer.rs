@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use openraft::AsyncRuntime;
+use openraft::Instant;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::ClientWriteError;
 use openraft::raft::ClientWriteResult;
@@ -13,37 +15,91 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use crate::group::Shared;
+use crate::replica::Replica;
+use crate::state_machine::StateMachine;
 use crate::types::{Batch, Committed, OnResult, Types};
-use crate::wire::{Answer, Source, Submission, write_batch};
-use crate::{MemberId, SubmitError};
+use crate::wire::{BatchEntry, Source, Submission, write_batch};
+use crate::{MemberId, OriginId, SubmitError};
 
-pub(crate) type AnswerSender = oneshot::Sender<Result<Answer, SubmitError>>;
+/// Who awaits what of a submission.
+pub(crate) enum Awaits<S: StateMachine> {
+    /// The replies to commands.
+    Replies(S::Awaiting),
+    /// That it is applied.
+    Applied(oneshot::Sender<()>),
+    /// The id of an origin.
+    Origin(oneshot::Sender<Result<OriginId, SubmitError>>),
+}
+
+impl<S: StateMachine> Awaits<S> {
+    /// Tells that the submission was not applied.
+    pub(crate) fn refuse(self, state: &S, why: SubmitError) {
+        match self {
+            Awaits::Replies(awaiting) => state.answer(awaiting, Err(why)),
+            Awaits::Applied(_) => {}
+            // Whoever asked may have gone.
+            Awaits::Origin(sender) => _ = sender.send(Err(why)),
+        }
+    }
+}
+
+/// A submission that waits, and since when.
+struct Waits<S: StateMachine, T> {
+    source: Source,
+    commands: Bytes,
+    awaits: Option<Awaits<S>>,
+    since: T,
+}
+
+impl<S: StateMachine, T> Waits<S, T> {
+    fn bytes(&self) -> usize {
+        self.commands.len() + size_of::<Submission>()
+    }
+}
 
 /// What waits to be proposed.
-#[derive(Default)]
-pub(crate) struct Waiting {
-    submissions: Mutex<VecDeque<(Source, Bytes, AnswerSender)>>,
+pub(crate) struct Waiting<S: StateMachine, T> {
+    submissions: Mutex<VecDeque<Waits<S, T>>>,
     bytes: AtomicUsize,
     entries_on_way: AtomicUsize,
     changed: Notify,
 }
 
-impl Waiting {
-    /// Adds a submission; `false` beyond the limit.
-    pub(crate) fn push(&self, source: Source, commands: Bytes, answer: AnswerSender, bytes_max: usize) -> bool {
-        let added = commands.len() + size_of::<Submission>();
-        if self.bytes.fetch_add(added, Ordering::SeqCst) + added > bytes_max {
-            self.bytes.fetch_sub(added, Ordering::SeqCst);
-            return false;
-        }
-        self.submissions.lock().push_back((source, commands, answer));
-        self.changed.notify_one();
-        true
+impl<S: StateMachine, T> Default for Waiting<S, T> {
+    fn default() -> Self {
+        let (submissions, bytes, entries_on_way) = Default::default();
+        Waiting { submissions, bytes, entries_on_way, changed: Notify::new() }
+    }
+}
+
+impl<S: StateMachine, T: Instant> Waiting<S, T> {
+    /// Adds a submission; gives back who awaits it, beyond the limit.
+    pub(crate) fn push(
+        &self,
+        source: Source,
+        commands: Bytes,
+        awaits: Awaits<S>,
+        bytes_max: usize,
+    ) -> Result<(), Awaits<S>> {
+        let waits = Waits { source, commands, awaits: Some(awaits), since: T::now() };
+        self.add(waits, bytes_max).map_err(|mut waits| waits.awaits.take()).or_else(|awaits| awaits.map_or(Ok(()), Err))
     }
 
     /// Adds commands of the leader's own, whose answer nobody waits for; `false` beyond the limit.
     pub(crate) fn propose(&self, commands: Bytes, bytes_max: usize) -> bool {
-        commands.is_empty() || self.push(Source::Plain, commands, oneshot::channel().0, bytes_max)
+        let waits = Waits { source: Source::Plain, commands, awaits: None, since: T::now() };
+        waits.commands.is_empty() || self.add(waits, bytes_max).is_ok()
+    }
+
+    fn add(&self, waits: Waits<S, T>, bytes_max: usize) -> Result<(), Waits<S, T>> {
+        let added = waits.bytes();
+        if self.bytes.fetch_add(added, Ordering::SeqCst) + added > bytes_max {
+            self.bytes.fetch_sub(added, Ordering::SeqCst);
+            return Err(waits);
+        }
+        self.submissions.lock().push_back(waits);
+        self.changed.notify_one();
+        Ok(())
     }
 
     /// Bytes that wait.
@@ -51,32 +107,63 @@ impl Waiting {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    fn take(&self, bytes_max: usize) -> Vec<(Source, Bytes, AnswerSender)> {
+    fn take(&self, bytes_max: usize) -> Vec<Waits<S, T>> {
         let mut submissions = self.submissions.lock();
         let (mut taken, mut bytes) = (Vec::new(), 0);
         while bytes < bytes_max
             && let Some(submission) = submissions.pop_front()
         {
-            bytes += submission.1.len() + size_of::<Submission>();
+            bytes += submission.bytes();
             taken.push(submission);
         }
         self.bytes.fetch_sub(bytes, Ordering::SeqCst);
         taken
     }
+
+    /// Takes those who have waited for longer than a limit: they were never proposed.
+    pub(crate) fn take_older(&self, now: T, limit: Duration) -> Vec<Awaits<S>> {
+        let mut submissions = self.submissions.lock();
+        let mut taken = Vec::new();
+        let is_late = |first: &Waits<S, T>| now.saturating_duration_since(first.since) > limit;
+        while submissions.front().is_some_and(is_late)
+            && let Some(first) = submissions.pop_front()
+        {
+            self.bytes.fetch_sub(first.bytes(), Ordering::SeqCst);
+            taken.extend(first.awaits);
+        }
+        taken
+    }
+
+    pub(crate) fn wake(&self) {
+        self.changed.notify_one();
+    }
 }
 
 /// Counts an entry as long as it is on its way.
-struct OnWay(Arc<Waiting>);
+struct OnWay<S: StateMachine, T>(Arc<Waiting<S, T>>);
 
-impl Drop for OnWay {
+impl<S: StateMachine, T> Drop for OnWay<S, T> {
     fn drop(&mut self) {
         self.0.entries_on_way.fetch_sub(1, Ordering::SeqCst);
         self.0.changed.notify_one();
     }
 }
 
+/// Once it is dropped, an entry has its result: nobody awaits it any more. Those who were not told when it was applied are dropped, as
+/// the outcome is unknown.
+struct Told<S: StateMachine, T: Instant> {
+    replica: Arc<Replica<S, T>>,
+    ticket: u64,
+}
+
+impl<S: StateMachine, T: Instant> Drop for Told<S, T> {
+    fn drop(&mut self) {
+        drop(self.replica.awaiting.take(self.ticket));
+    }
+}
+
 /// Proposes what waits, until the group stops.
-pub(crate) async fn run<R: AsyncRuntime>(group: Arc<Shared<R>>) {
+pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S>>) {
     let waiting = Arc::clone(&group.waiting);
     while !group.has_stopped() {
         let is_full = waiting.entries_on_way.load(Ordering::SeqCst) >= group.settings.entries_on_way_max.max(1);
@@ -89,15 +176,19 @@ pub(crate) async fn run<R: AsyncRuntime>(group: Arc<Shared<R>>) {
         let on_way = OnWay(Arc::clone(&waiting));
         propose(&group, taken, on_way).await;
     }
-}
-
-impl Waiting {
-    pub(crate) fn wake(&self) {
-        self.changed.notify_one();
+    for waits in waiting.take(usize::MAX) {
+        let (member, id) = (group.member, group.replica.group);
+        if let Some(awaits) = waits.awaits {
+            awaits.refuse(&group.replica.state, SubmitError::NotLeader { member, group: id, leader: None });
+        }
     }
 }
 
-async fn propose<R: AsyncRuntime>(group: &Arc<Shared<R>>, taken: Vec<(Source, Bytes, AnswerSender)>, on_way: OnWay) {
+async fn propose<R: AsyncRuntime, S: StateMachine>(
+    group: &Arc<Shared<R, S>>,
+    taken: Vec<Waits<S, R::Instant>>,
+    on_way: OnWay<S, R::Instant>,
+) {
     let (member, id) = (group.member, group.replica.group);
     let (term, leader) = {
         let metrics = group.raft.metrics();
@@ -105,43 +196,35 @@ async fn propose<R: AsyncRuntime>(group: &Arc<Shared<R>>, taken: Vec<(Source, By
         (now.current_term, now.current_leader)
     };
     if leader != Some(member) {
-        for (_, _, sender) in taken {
-            let _gone = sender.send(Err(SubmitError::NotLeader { member, group: id, leader }));
+        for awaits in taken.into_iter().filter_map(|waits| waits.awaits) {
+            awaits.refuse(&group.replica.state, SubmitError::NotLeader { member, group: id, leader });
         }
         return;
     }
     // Reads stay at this time until the entry is applied.
     let stamp = group.clock.stamp(term);
     let time = stamp.time;
-    let (mut submissions, mut senders) = (Vec::with_capacity(taken.len()), Vec::with_capacity(taken.len()));
-    for (source, commands, sender) in taken {
-        let touches = group.replica.touches_for(&commands, time);
+    let requirement = group.replica.state.requirement();
+    let (mut submissions, mut awaiting) = (Vec::with_capacity(taken.len()), Vec::with_capacity(taken.len()));
+    for Waits { source, commands, awaits, .. } in taken {
+        let touches = group.replica.state.touches_for(&commands, time);
         submissions.push(Submission { source, touches, commands });
-        senders.push(sender);
+        awaiting.push(awaits);
     }
+    let ticket = group.replica.awaiting.add(awaiting, R::Instant::now());
+    let told = Told { replica: Arc::clone(&group.replica), ticket };
     let on_result = move |result: ClientWriteResult<Types<R>>| {
         let _on_way = (on_way, stamp);
-        match result {
-            Ok(written) => senders.into_iter().zip(written.data).for_each(|(sender, answer)| {
-                let answer = match answer {
-                    Answer::Refused(why) => Err(SubmitError::Origin(why)),
-                    answer => Ok(answer),
-                };
-                // Who asked may have gone.
-                let _gone = sender.send(answer);
-            }),
-            Err(ClientWriteError::ForwardToLeader(forward)) => {
-                let leader: Option<MemberId> = forward.leader_id;
-                for sender in senders {
-                    let _gone = sender.send(Err(SubmitError::NotLeader { member, group: id, leader }));
-                }
+        if let Err(ClientWriteError::ForwardToLeader(forward)) = result {
+            let leader: Option<MemberId> = forward.leader_id;
+            for awaits in told.replica.awaiting.take(ticket).into_iter().flatten() {
+                awaits.refuse(&told.replica.state, SubmitError::NotLeader { member, group: id, leader });
             }
-            // The senders are dropped: the outcome is unknown.
-            Err(_) => {}
         }
     };
     let responder = OnResult(Box::new(on_result));
-    let write = group.raft.write(Batch(write_batch(time, &submissions)));
+    let bytes = write_batch(&BatchEntry { stamp: time, requirement, submissions });
+    let write = group.raft.write(Batch { bytes, ticket });
     if let Err(error) = write.with_leader(Committed::new(term)).responder(responder).await {
         tracing::debug!(group = id.0, "a proposal was dropped: {error}");
     }

@@ -44,7 +44,7 @@ pub(crate) struct Size {
 }
 
 fn bytes_of(entry: &Entry) -> usize {
-    ENTRY_BYTES + if let Payload::Normal(batch) = &entry.payload { batch.0.len() } else { 0 }
+    ENTRY_BYTES + if let Payload::Normal(batch) = &entry.payload { batch.bytes.len() } else { 0 }
 }
 
 impl RaftLog {

@@ -1,22 +1,37 @@
 //! All groups of a member, by number: where requests of other members arrive.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use filbert_store::Millis;
 use futures_util::{StreamExt, stream};
 use openraft::AsyncRuntime;
 use parking_lot::RwLock;
 
+use crate::state_machine::StateMachine;
+use crate::transport::BoxFuture;
 use crate::wire::{Head, Request, is_bundle, read_requests, write_answers};
 use crate::{Group, GroupId, MemberId, RequestError};
 
 /// Requests that came together and are being answered at a time.
 const TOGETHER_MAX: usize = 64;
 
-/// The groups of a member.
+/// A group of any state machine, as other members see it.
+trait Answers<R: AsyncRuntime>: Send + Sync {
+    fn answer(self: Arc<Self>, time: Millis, request: Request<R>) -> BoxFuture<Result<Bytes, RequestError>>;
+}
+
+impl<R: AsyncRuntime, S: StateMachine> Answers<R> for Group<R, S> {
+    fn answer(self: Arc<Self>, time: Millis, request: Request<R>) -> BoxFuture<Result<Bytes, RequestError>> {
+        Box::pin(async move { Group::answer(&self, time, request).await })
+    }
+}
+
+/// The groups of a member, whatever their state machines are.
 pub struct Replicas<R: AsyncRuntime> {
     member: MemberId,
-    groups: RwLock<BTreeMap<GroupId, Group<R>>>,
+    groups: RwLock<BTreeMap<GroupId, Arc<dyn Answers<R>>>>,
 }
 
 impl<R: AsyncRuntime> Replicas<R> {
@@ -27,14 +42,8 @@ impl<R: AsyncRuntime> Replicas<R> {
     }
 
     /// Adds a group that was started for this member.
-    pub fn add(&self, id: GroupId, group: Group<R>) {
-        self.groups.write().insert(id, group);
-    }
-
-    /// A group that this member has.
-    #[must_use]
-    pub fn group(&self, id: GroupId) -> Option<Group<R>> {
-        self.groups.read().get(&id).cloned()
+    pub fn add<S: StateMachine>(&self, id: GroupId, group: Group<R, S>) {
+        self.groups.write().insert(id, Arc::new(group));
     }
 
     /// Answers another member's request, as [`Transport::call`](crate::Transport::call) brought it; or several that came together.
@@ -55,9 +64,8 @@ impl<R: AsyncRuntime> Replicas<R> {
         if wanted != self.member {
             return Err(RequestError::OtherMember { wanted, found: self.member });
         }
-        let Some(found) = self.group(group) else {
-            return Err(RequestError::NoSuchGroup { member: self.member, group });
-        };
+        let found = self.groups.read().get(&group).cloned();
+        let found = found.ok_or(RequestError::NoSuchGroup { member: self.member, group })?;
         found.answer(time, request).await
     }
 }

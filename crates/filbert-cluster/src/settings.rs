@@ -20,6 +20,9 @@ pub struct GroupSettings {
     pub lease_ms: u64,
     /// After so long without an answer, a request counts as lost, in milliseconds. Default 300.
     pub request_ms_max: u64,
+    /// After so long without a result, whoever submitted is told that the outcome is unknown, in milliseconds. Default 5,000: a failover is
+    /// over long before.
+    pub answer_ms_max: u64,
     /// Bytes of the log from which on it is purged. Default 16 MiB; at twice as many, submissions are refused.
     pub log_bytes_max: usize,
     /// Entries of the log from which on it is purged. Default 8,192.
@@ -48,6 +51,7 @@ impl Default for GroupSettings {
             election_ms_min: 500,
             lease_ms: 1_000,
             request_ms_max: 300,
+            answer_ms_max: 5_000,
             log_bytes_max: 16 << 20,
             log_entries_max: 8_192,
             entry_bytes_max: 256 << 10,

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use openraft::AsyncRuntime;
 use openraft::async_runtime::WatchReceiver;
 
+use crate::state_machine::StateMachine;
 use crate::{Group, MemberId};
 
 /// Where a member stands in a group.
@@ -37,7 +38,7 @@ pub struct GroupStatus {
     pub failure: Option<String>,
 }
 
-impl<R: AsyncRuntime> Group<R> {
+impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     /// Where this member stands.
     #[must_use]
     pub fn status(&self) -> GroupStatus {

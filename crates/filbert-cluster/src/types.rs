@@ -8,7 +8,6 @@ use openraft::impls::{EmptyNode, InlineBatch, leader_id_std};
 use openraft::raft::responder::Responder;
 use openraft::{AnyError, AsyncRuntime, OptionalSend, RaftTypeConfig};
 
-use crate::wire::Answer;
 use crate::{MemberId, replica::Machine};
 
 /// The types over a runtime.
@@ -56,11 +55,22 @@ impl<R> Ord for Types<R> {
 
 /// An entry's bytes, see `wire/batch.rs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Batch(pub(crate) Bytes);
+pub(crate) struct Batch {
+    pub(crate) bytes: Bytes,
+    /// Where this member finds who awaits the entry, see `awaiting.rs`; 0 = nobody here. It does not leave the member.
+    pub(crate) ticket: u64,
+}
+
+impl Batch {
+    /// A batch that another member has proposed.
+    pub(crate) fn of_others(bytes: Bytes) -> Self {
+        Batch { bytes, ticket: 0 }
+    }
+}
 
 impl fmt::Display for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.0.len())
+        write!(f, "{} bytes", self.bytes.len())
     }
 }
 
@@ -73,11 +83,11 @@ pub(crate) type Vote = openraft::Vote<LeaderId>;
 pub(crate) type Membership = openraft::Membership<MemberId, EmptyNode>;
 pub(crate) type StoredMembership = openraft::StoredMembership<Committed, MemberId, EmptyNode>;
 pub(crate) type SnapshotMeta = openraft::SnapshotMeta<Committed, MemberId, EmptyNode>;
-pub(crate) type Raft<R> = openraft::Raft<Types<R>, Machine>;
+pub(crate) type Raft<R, S> = openraft::Raft<Types<R>, Machine<S, <R as AsyncRuntime>::Instant>>;
 
 impl<R: AsyncRuntime> RaftTypeConfig for Types<R> {
     type D = Batch;
-    type R = Vec<Answer>;
+    type R = ();
     type NodeId = MemberId;
     type Node = EmptyNode;
     type Term = u64;

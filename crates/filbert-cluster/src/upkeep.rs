@@ -10,15 +10,16 @@ use bytes::Bytes;
 use openraft::async_runtime::WatchReceiver;
 use openraft::{AsyncRuntime, Instant, RaftMetrics, ServerState};
 
-use crate::MemberId;
 use crate::group::Shared;
+use crate::state_machine::StateMachine;
 use crate::types::Types;
+use crate::{MemberId, SubmitError};
 
 /// Entries of one map in one partition that the log is told of at a time.
 const TOUCHES_MAX: usize = 256;
 
 /// Looks after a group until it stops.
-pub(crate) async fn run<R: AsyncRuntime>(group: Arc<Shared<R>>) {
+pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S>>) {
     let mut metrics = group.raft.metrics();
     let rest = Duration::from_millis(group.settings.heartbeat_ms.max(1));
     // A lease that is extended later than it could be is shorter, and no more.
@@ -27,22 +28,30 @@ pub(crate) async fn run<R: AsyncRuntime>(group: Arc<Shared<R>>) {
     let mut touched = R::Instant::now();
     let mut begun_term = 0;
     while !group.has_stopped() {
-        let (leading, applied) = {
+        let (leading, still_leads, applied) = {
             let now = metrics.borrow_watched();
             group.leader.store(now.current_leader.map_or(0, |leader| leader.0 + 1), Ordering::SeqCst);
-            (leading(&group, &now), now.last_applied.map(|last| last.index))
+            let leads =
+                now.state == ServerState::Leader && group.replica.leading.load(Ordering::SeqCst) == now.current_term;
+            (leading(&group, &now), leads, now.last_applied.map(|last| last.index))
         };
         match leading {
             Some((term, acknowledged)) => {
                 if begun_term < term {
                     group.clock.begin_term(term);
-                    group.replica.forget_reads();
+                    group.replica.state.leadership_gained();
+                    group.replica.leading.store(term, Ordering::SeqCst);
                     begun_term = term;
                 }
                 group.lease.extend(term, group.nanoseconds(acknowledged), group.settings.lease_ms * 1_000_000);
             }
             None => group.lease.withdraw(),
         }
+        if !still_leads && group.replica.leading.swap(0, Ordering::SeqCst) != 0 {
+            let leader = group.leader.load(Ordering::SeqCst).checked_sub(1).map(MemberId);
+            group.replica.state.leadership_lost(leader);
+        }
+        answer_late(&group);
         if touched.elapsed() >= touch_pause && group.lease.check(group.nanoseconds(R::Instant::now())).is_some() {
             touched = R::Instant::now();
             // Refused when too much is on its way: then the next time.
@@ -56,10 +65,29 @@ pub(crate) async fn run<R: AsyncRuntime>(group: Arc<Shared<R>>) {
         let _changed = R::select2(metrics.changed(), R::sleep(rest)).await;
     }
     group.lease.withdraw();
+    if group.replica.leading.swap(0, Ordering::SeqCst) != 0 {
+        group.replica.state.leadership_lost(None);
+    }
+    drop(group.replica.awaiting.take_all());
+}
+
+/// Answers those who have waited longer than a change of leaders takes: a leader that is cut off keeps its entries for as long as it is.
+fn answer_late<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>) {
+    let limit = Duration::from_millis(group.settings.answer_ms_max);
+    let now = R::Instant::now();
+    // The outcome of what is in the log is unknown; what waits was never proposed.
+    drop(group.replica.awaiting.take_older(now, limit));
+    let (member, id) = (group.member, group.replica.group);
+    for awaits in group.waiting.take_older(now, limit) {
+        awaits.refuse(&group.replica.state, SubmitError::NotLeader { member, group: id, leader: None });
+    }
 }
 
 /// The term in which this member leads and may serve reads, and when a quorum acknowledged that.
-fn leading<R: AsyncRuntime>(group: &Shared<R>, now: &RaftMetrics<Types<R>>) -> Option<(u64, R::Instant)> {
+fn leading<R: AsyncRuntime, S: StateMachine>(
+    group: &Shared<R, S>,
+    now: &RaftMetrics<Types<R>>,
+) -> Option<(u64, R::Instant)> {
     let term = now.current_term;
     let leads = now.state == ServerState::Leader && now.running_state.is_ok();
     // The first entry of its own term is applied: all that others have acknowledged is there.
@@ -79,15 +107,13 @@ fn leading<R: AsyncRuntime>(group: &Shared<R>, now: &RaftMetrics<Types<R>>) -> O
 }
 
 /// What the log has to be told of reads: entries that would expire before another member may have begun to lead.
-pub(crate) fn touches<R: AsyncRuntime>(group: &Shared<R>) -> Bytes {
-    let now = group.clock.read();
-    let ahead_ms = i64::try_from(group.settings.lease_ms.saturating_mul(2)).unwrap_or(i64::MAX);
-    group.replica.touches_until(now, now.plus(ahead_ms), TOUCHES_MAX)
+pub(crate) fn touches<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>) -> Bytes {
+    group.replica.touches_until(group.settings.lease_ms, TOUCHES_MAX)
 }
 
 /// Purges the older half of a log that is beyond its limits. The snapshot that this needs is only a position: one is made when a member
 /// needs it.
-async fn purge<R: AsyncRuntime>(group: &Shared<R>, applied: u64) {
+async fn purge<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>, applied: u64) {
     let entries = group.log_size.entries.load(Ordering::Relaxed);
     let bytes = group.log_size.bytes.load(Ordering::Relaxed);
     if entries <= group.settings.log_entries_max && bytes <= group.settings.log_bytes_max {

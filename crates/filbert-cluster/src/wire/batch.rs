@@ -4,6 +4,7 @@
 //! |---|---|
 //! | 1 | version: 1 |
 //! | 8 | the leader's time stamp, in milliseconds since the Unix epoch, signed |
+//! | 8 | what a member must know before it applies the entry, see [`StateMachine::requirement`](crate::StateMachine::requirement) |
 //! | .. | submissions, up to the end |
 //!
 //! A submission: 1 byte of kind (0 plain, 1 of an origin, 2 opens an origin); for kind 1 the origin, the sequence and the
@@ -35,10 +36,19 @@ pub(crate) struct Submission {
     pub(crate) commands: Bytes,
 }
 
-pub(crate) fn write_batch(stamp: Millis, submissions: &[Submission]) -> Bytes {
+/// What one leader has put into an entry together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BatchEntry {
+    pub(crate) stamp: Millis,
+    pub(crate) requirement: u64,
+    pub(crate) submissions: Vec<Submission>,
+}
+
+pub(crate) fn write_batch(entry: &BatchEntry) -> Bytes {
     let mut out = vec![1];
-    out.extend_from_slice(&stamp.0.to_le_bytes());
-    for submission in submissions {
+    out.extend_from_slice(&entry.stamp.0.to_le_bytes());
+    out.extend_from_slice(&entry.requirement.to_le_bytes());
+    for submission in &entry.submissions {
         match submission.source {
             Source::Plain => out.push(0),
             Source::Origin { origin, sequence, unanswered } => {
@@ -53,10 +63,11 @@ pub(crate) fn write_batch(stamp: Millis, submissions: &[Submission]) -> Bytes {
     out.into()
 }
 
-pub(crate) fn read_batch(bytes: Bytes) -> Result<(Millis, Vec<Submission>), CodecError> {
+pub(crate) fn read_batch(bytes: Bytes) -> Result<BatchEntry, CodecError> {
     let mut reader = Reader::new(&bytes);
     reader.version("the version of a batch")?;
     let stamp = Millis(reader.i64("the time stamp of a batch")?);
+    let requirement = reader.u64("the requirement of a batch")?;
     let mut submissions = Vec::new();
     while !reader.is_at_end() {
         let source = match reader.u8("the kind of a submission")? {
@@ -73,7 +84,7 @@ pub(crate) fn read_batch(bytes: Bytes) -> Result<(Millis, Vec<Submission>), Code
         let commands = reader.shared("the commands of a submission")?;
         submissions.push(Submission { source, touches, commands });
     }
-    Ok((stamp, submissions))
+    Ok(BatchEntry { stamp, requirement, submissions })
 }
 
 #[cfg(test)]
@@ -86,12 +97,13 @@ mod tests {
         let submissions: Vec<Submission> = [Source::Plain, origin, Source::Open]
             .map(|source| Submission { source, touches: Bytes::from_static(b"t"), commands: Bytes::from_static(b"cc") })
             .into();
-        let bytes = write_batch(Millis(-3), &submissions);
-        assert_eq!(read_batch(bytes.clone()).unwrap(), (Millis(-3), submissions));
+        let entry = BatchEntry { stamp: Millis(-3), requirement: 9, submissions };
+        let bytes = write_batch(&entry);
+        assert_eq!(read_batch(bytes.clone()).unwrap(), entry);
         for end in 0..bytes.len() {
             // A prefix is an error, or a batch of fewer submissions.
-            if let Ok((_, fewer)) = read_batch(bytes.slice(..end)) {
-                assert!(fewer.len() < 3);
+            if let Ok(fewer) = read_batch(bytes.slice(..end)) {
+                assert!(fewer.submissions.len() < 3);
             }
         }
         let mut other = bytes.to_vec();

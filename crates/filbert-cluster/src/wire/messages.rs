@@ -122,7 +122,7 @@ fn append_entry(out: &mut Vec<u8>, entry: &Entry) {
         Payload::Blank => out.push(0),
         Payload::Normal(batch) => {
             out.push(1);
-            append_bytes(out, &batch.0);
+            append_bytes(out, &batch.bytes);
         }
         Payload::Membership(membership) => {
             out.push(2);
@@ -137,7 +137,7 @@ fn read_entry(reader: &mut Reader<'_>) -> Result<Entry, CodecError> {
     };
     let payload = match reader.u8("the kind of an entry")? {
         0 => Payload::Blank,
-        1 => Payload::Normal(Batch(reader.shared("a batch")?)),
+        1 => Payload::Normal(Batch::of_others(reader.shared("a batch")?)),
         2 => Payload::Membership(read_membership(reader)?),
         found => return Err(reader.unexpected("the kind of an entry", u64::from(found), "0 to 2")),
     };

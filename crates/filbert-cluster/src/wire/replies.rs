@@ -11,7 +11,6 @@ use bytes::Bytes;
 use filbert_store::{BatchPlace, Caller, CodecError, MapId, Millis, Reply, StoreError};
 
 use super::{Reader, append_bytes};
-use crate::{OriginId, OriginRefusal};
 
 /// The answer to a command, as [`Reply`], with bytes of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,17 +39,6 @@ pub enum OwnedReply {
     },
     /// The command cannot be applied; nothing was changed.
     Refused(StoreError),
-}
-
-/// What a group answers to a submission that it has applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// A reply for each command.
-    Replies(Vec<OwnedReply>),
-    /// The origin's id.
-    Opened(OriginId),
-    /// The submission was out of its origin's sequence; nothing was changed.
-    Refused(OriginRefusal),
 }
 
 impl From<Reply<'_>> for OwnedReply {

@@ -48,7 +48,7 @@ fn membership() -> impl Strategy<Value = Membership> {
 fn entry() -> impl Strategy<Value = Entry> {
     let payload = prop_oneof![
         Just(Payload::Blank),
-        bytes().prop_map(|batch| Payload::Normal(Batch(batch))),
+        bytes().prop_map(|batch| Payload::Normal(Batch::of_others(batch))),
         membership().prop_map(Payload::Membership),
     ];
     (log_id(), payload).prop_map(|(log_id, payload)| Entry { log_id, payload })

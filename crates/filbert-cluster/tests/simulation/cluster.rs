@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use filbert_cluster::{Group, GroupId, GroupSettings, MemberId, Replicas, SharedHeartbeats, Transport, WallClock};
+use filbert_cluster::{
+    Group, GroupId, GroupSettings, MemberId, Partitions, Replicas, SharedHeartbeats, Transport, WallClock,
+};
 use filbert_data::PartitionId;
 use filbert_store::{
     Caller, Change, Command, Encoder, JournalSettings, LogCommand, MapId, MapSettings, Millis, NoObserver,
@@ -172,7 +174,8 @@ impl Cluster {
             for group in (0..settings.groups).map(GroupId) {
                 let transport: Arc<dyn Transport> = if settings.groups > 1 { shared.clone() } else { end.clone() };
                 let (settings, wall) = (settings.clone(), Arc::clone(&of_groups));
-                let started = Group::start(id, group, settings, transport, wall, random).await.unwrap();
+                let state = Arc::new(Partitions::new(group, &settings, random));
+                let started = Group::start(id, group, settings, transport, wall, state).await.unwrap();
                 of_member.add(group, started.clone());
                 groups.push(started);
             }

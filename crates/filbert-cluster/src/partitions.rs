@@ -1,0 +1,237 @@
+//! Partitions of `filbert-store` without a grid around them, as a state machine: what simulations and measurements replicate.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use filbert_data::PartitionId;
+use filbert_store::{
+    Caller, Change, Command, Decoder, Encoder, Import, LogCommand, MapId, Millis, NoLayouts, NoObserver, Partition,
+    PartitionSettings,
+};
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::state_machine::{Applying, StateMachine, StateMachineError};
+use crate::wire::Reader;
+use crate::{GroupId, GroupSettings, OwnedReply, SubmitError};
+
+/// The partitions of one group on one member.
+pub struct Partitions {
+    group: GroupId,
+    groups: u32,
+    hash_seed: u64,
+    cells: Arc<Cells>,
+}
+
+struct Cells {
+    partitions: Vec<Mutex<Partition>>,
+    is_exporting: AtomicBool,
+}
+
+impl Partitions {
+    /// The partitions of a group, with nothing in them.
+    #[must_use]
+    pub fn new(group: GroupId, settings: &GroupSettings, hash_seed: u64) -> Self {
+        let groups = settings.groups.max(1);
+        let ids = (0..settings.partitions).map(PartitionId).filter(|id| GroupId::of(*id, groups) == group);
+        let make = |id| Mutex::new(Partition::new(PartitionSettings { id, hash_seed }));
+        let cells = Cells { partitions: ids.map(make).collect(), is_exporting: AtomicBool::new(false) };
+        Partitions { group, groups, hash_seed, cells: Arc::new(cells) }
+    }
+
+    /// The partition's cell, if it is of this group.
+    pub(crate) fn cell(&self, partition: PartitionId) -> Option<&Mutex<Partition>> {
+        let place = usize::try_from(partition.0 / self.groups).ok()?;
+        self.cells.partitions.get(place).filter(|_| GroupId::of(partition, self.groups) == self.group)
+    }
+
+    fn ids(&self) -> impl Iterator<Item = PartitionId> + use<> {
+        let (group, groups) = (self.group.0, self.groups);
+        (0..self.cells.partitions.len() as u32).map(move |place| PartitionId(place * groups + group))
+    }
+
+    fn apply_commands(
+        &self,
+        commands: &Bytes,
+        now: Millis,
+        mut replied: impl FnMut(OwnedReply),
+    ) -> Result<(), StateMachineError> {
+        if commands.is_empty() {
+            return Ok(());
+        }
+        for command in Decoder::new(commands)? {
+            let (id, command) = command?;
+            let command = match command {
+                // The leader's stamp is the time at which everything of a batch happens.
+                LogCommand::Change(command) => LogCommand::Change(Command { now, ..command }),
+                command => command,
+            };
+            let Some(cell) = self.cell(id) else {
+                return Err(StateMachineError::Unfit(format!("{id} is not of group {}", self.group)));
+            };
+            replied(cell.lock().apply_logged(&command, &NoLayouts, &mut NoObserver).into());
+        }
+        Ok(())
+    }
+}
+
+/// A snapshot of partitions, page by page.
+pub struct Exported {
+    cells: Arc<Cells>,
+    /// The place of the partition whose pages are made.
+    at: usize,
+}
+
+impl Drop for Exported {
+    fn drop(&mut self) {
+        self.cells.partitions.iter().for_each(|cell| cell.lock().end_export());
+        self.cells.is_exporting.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Partitions that are being taken over.
+#[derive(Default)]
+pub struct Imported {
+    complete: Vec<Partition>,
+    import: Option<Import>,
+}
+
+impl StateMachine for Partitions {
+    type Awaiting = oneshot::Sender<Result<Vec<OwnedReply>, SubmitError>>;
+    type Export = Exported;
+    type Import = Imported;
+
+    fn check(&self, commands: &Bytes) -> Result<(), SubmitError> {
+        for command in Decoder::new(commands)? {
+            let (partition, _) = command?;
+            if self.cell(partition).is_none() {
+                return Err(SubmitError::OtherGroup { partition, group: self.group });
+            }
+        }
+        Ok(())
+    }
+
+    fn touches_for(&self, commands: &Bytes, stamp: Millis) -> Bytes {
+        let mut touches = Encoder::default();
+        for (partition, command) in Decoder::new(commands).into_iter().flatten().flatten() {
+            let (LogCommand::Change(command), Some(cell)) = (command, self.cell(partition)) else { continue };
+            let mut touch = touching(&mut touches, partition, stamp);
+            cell.lock().touches_for(&Command { now: stamp, ..command }, &mut touch);
+        }
+        if touches.is_empty() { Bytes::new() } else { touches.take().into() }
+    }
+
+    fn touches_until(&self, now: Millis, until: Millis, limit: usize) -> Bytes {
+        let mut touches = Encoder::default();
+        for (partition, cell) in self.ids().zip(&self.cells.partitions) {
+            let mut touch = touching(&mut touches, partition, now);
+            cell.lock().touches_until(now, until, limit, &mut touch);
+        }
+        if touches.is_empty() { Bytes::new() } else { touches.take().into() }
+    }
+
+    fn leadership_gained(&self) {
+        self.cells.partitions.iter().for_each(|cell| cell.lock().forget_reads());
+    }
+
+    fn apply(
+        &self,
+        stamp: Millis,
+        _: bool,
+        submissions: Vec<Applying<Self::Awaiting>>,
+    ) -> Result<Vec<Vec<OwnedReply>>, StateMachineError> {
+        let mut all = Vec::with_capacity(submissions.len());
+        for Applying { touches, commands, awaiting, wants_replies } in submissions {
+            self.apply_commands(&touches, stamp, |_| {})?;
+            let mut replies = Vec::new();
+            self.apply_commands(&commands, stamp, |reply| replies.push(reply))?;
+            let kept = if wants_replies { replies.clone() } else { Vec::new() };
+            if let Some(awaiting) = awaiting {
+                self.answer(awaiting, Ok(replies));
+            }
+            all.push(kept);
+        }
+        Ok(all)
+    }
+
+    fn answer(&self, awaiting: Self::Awaiting, answer: Result<Vec<OwnedReply>, SubmitError>) {
+        // Whoever asked may have gone.
+        let _gone = awaiting.send(answer);
+    }
+
+    fn begin_export(&self) -> Option<Exported> {
+        if self.cells.is_exporting.swap(true, Ordering::SeqCst) {
+            return None;
+        }
+        for cell in &self.cells.partitions {
+            let begun = cell.lock().begin_export();
+            debug_assert!(begun, "a group makes one snapshot at a time");
+        }
+        Some(Exported { cells: Arc::clone(&self.cells), at: 0 })
+    }
+
+    /// The partition, 4 bytes, and a page of [`Partition::export_page`], which has a number and a checksum of its own; partitions come
+    /// in order.
+    fn export_page(&self, export: &mut Exported, bytes_min: usize) -> Option<Bytes> {
+        let (cell, id) = (self.cells.partitions.get(export.at)?, self.ids().nth(export.at)?);
+        let mut page = Vec::new();
+        if !cell.lock().export_page(&mut page, bytes_min) {
+            export.at += 1;
+        }
+        let mut framed = id.0.to_le_bytes().to_vec();
+        framed.append(&mut page);
+        Some(framed.into())
+    }
+
+    fn begin_import(&self) -> Imported {
+        Imported::default()
+    }
+
+    fn import_page(&self, taken: &mut Imported, page: Bytes) -> Result<(), StateMachineError> {
+        let mut reader = Reader::new(&page);
+        let id = PartitionId(reader.u32("the partition of a page")?);
+        let (_, rest) = page.split_at(reader.offset());
+        if self.ids().nth(taken.complete.len()) != Some(id) {
+            return Err(StateMachineError::Unfit(format!("a page of {id} is not the next one")));
+        }
+        let settings = PartitionSettings { id, hash_seed: self.hash_seed };
+        let import = taken.import.get_or_insert_with(|| Import::new(settings));
+        import.page(rest)?;
+        if import.is_complete()
+            && let Some(import) = taken.import.take()
+        {
+            taken.complete.push(import.finish(&NoLayouts)?);
+        }
+        Ok(())
+    }
+
+    fn check_import(&self, taken: &Imported) -> Result<(), StateMachineError> {
+        let (found, expected) = (taken.complete.len(), self.cells.partitions.len());
+        if found != expected {
+            return Err(StateMachineError::Unfit(format!("it has {found} partitions, expected {expected}")));
+        }
+        Ok(())
+    }
+
+    fn install(&self, taken: Imported) -> Millis {
+        let mut latest = Millis(i64::MIN);
+        for (cell, partition) in self.cells.partitions.iter().zip(taken.complete) {
+            latest = latest.max(partition.time());
+            *cell.lock() = partition;
+        }
+        latest
+    }
+
+    fn logged_state(&self) -> Vec<u8> {
+        self.cells.partitions.iter().flat_map(|cell| cell.lock().logged_state()).collect()
+    }
+}
+
+fn touching(touches: &mut Encoder, partition: PartitionId, now: Millis) -> impl FnMut(MapId, &[u8], Millis) {
+    move |map, key, read_at| {
+        let change = Change::Touch { key, read_at };
+        // A key that is in the store is short enough.
+        let _fits = touches.push(partition, &Command { map, now, caller: Caller::default(), change }.into());
+    }
+}
