@@ -108,6 +108,27 @@ pub enum TransportError {
     /// The connection broke while the answer was awaited.
     #[error("the connection to member {0} broke")]
     Broken(MemberId),
+    /// Too much waits for the connection, and this request was not sent.
+    #[error("too much waits to be sent to member {0}")]
+    Overloaded(MemberId),
+    /// The request is longer than one may be, and was not sent.
+    #[error("a request to member {member} has {bytes} bytes, at most {bytes_max} are allowed")]
+    TooLong {
+        /// Whom it is for.
+        member: MemberId,
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// The member got the request, and does not answer it.
+    #[error("member {member} refused a request: {why}")]
+    Refused {
+        /// Who refused.
+        member: MemberId,
+        /// What it said.
+        why: String,
+    },
 }
 
 /// Why a member does not answer a request of another.

@@ -143,6 +143,12 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         GroupError { group: self.0.replica.group, what, why }
     }
 
+    /// This member.
+    #[must_use]
+    pub fn member(&self) -> MemberId {
+        self.0.member
+    }
+
     /// Who leads, as far as this member knows.
     #[must_use]
     pub fn leader(&self) -> Option<MemberId> {

@@ -100,7 +100,10 @@ impl<S: StateMachine> Link<S> {
             let answered = call.await.map_err(|_| Timeout { action, id: member, target, timeout })?;
             let answer = answered.map_err(|error| match error {
                 TransportError::Unreachable(_) => RPCError::Unreachable(Unreachable::new(&error)),
-                TransportError::Broken(_) => RPCError::Network(NetworkError::new(&error)),
+                TransportError::Broken(_)
+                | TransportError::Overloaded(_)
+                | TransportError::TooLong { .. }
+                | TransportError::Refused { .. } => RPCError::Network(NetworkError::new(&error)),
             })?;
             let (time, answer) =
                 Response::read(answer).map_err(|error| RPCError::Network(NetworkError::new(&error)))?;

@@ -11,7 +11,7 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
 use openraft::impls::EmptyNode;
 use openraft::raft::Precondition;
-use openraft::{AsyncRuntime, Instant, RaftMetrics};
+use openraft::{AsyncRuntime, ChangeMembers, Instant, RaftMetrics};
 use tokio::sync::oneshot;
 
 use crate::proposer::Awaits;
@@ -28,6 +28,16 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     pub async fn add_learner(&self, member: MemberId) -> Result<(), MembershipError> {
         let added = self.0.raft.add_learner(member, EmptyNode::new(), false).await;
         added.map(|_| ()).map_err(|error| self.refused("cannot add a learner", error))
+    }
+
+    /// Forgets a member that follows without a vote. Asked of the leader.
+    ///
+    /// # Errors
+    /// This member does not lead, or another change is on its way.
+    pub async fn remove_learner(&self, member: MemberId) -> Result<(), MembershipError> {
+        let gone = ChangeMembers::RemoveNodes([member].into());
+        let removed = self.0.raft.change_membership(gone, false).await;
+        removed.map(|_| ()).map_err(|error| self.refused("cannot forget a learner", error))
     }
 
     /// Changes the voters, in one joint change: those that are no longer among them leave the group. Asked of the leader, by whoever has

@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use filbert_data::PartitionId;
 use filbert_store::{
-    Caller, Change, Command, Decoder, Encoder, Import, LogCommand, MapId, Millis, NoLayouts, NoObserver, Partition,
-    PartitionSettings,
+    Caller, Change, Command, Decoder, Encoder, LogCommand, MapId, Millis, NoLayouts, NoObserver, Partition,
+    PartitionSettings, SeveralExport, SeveralImport,
 };
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::state_machine::{Applying, StateMachine, StateMachineError};
-use crate::wire::Reader;
 use crate::{GroupId, GroupSettings, OwnedReply, SubmitError};
 
 /// The partitions of one group on one member.
@@ -79,8 +78,7 @@ impl Partitions {
 /// A snapshot of partitions, page by page.
 pub struct Exported {
     cells: Arc<Cells>,
-    /// The place of the partition whose pages are made.
-    at: usize,
+    export: SeveralExport,
 }
 
 impl Drop for Exported {
@@ -90,17 +88,10 @@ impl Drop for Exported {
     }
 }
 
-/// Partitions that are being taken over.
-#[derive(Default)]
-pub struct Imported {
-    complete: Vec<Partition>,
-    import: Option<Import>,
-}
-
 impl StateMachine for Partitions {
     type Awaiting = oneshot::Sender<Result<Vec<OwnedReply>, SubmitError>>;
     type Export = Exported;
-    type Import = Imported;
+    type Import = SeveralImport;
 
     fn check(&self, commands: &Bytes) -> Result<(), SubmitError> {
         for command in Decoder::new(commands)? {
@@ -168,55 +159,35 @@ impl StateMachine for Partitions {
             let begun = cell.lock().begin_export();
             debug_assert!(begun, "a group makes one snapshot at a time");
         }
-        Some(Exported { cells: Arc::clone(&self.cells), at: 0 })
+        Some(Exported { cells: Arc::clone(&self.cells), export: SeveralExport::new(self.ids().collect()) })
     }
 
-    /// The partition, 4 bytes, and a page of [`Partition::export_page`], which has a number and a checksum of its own; partitions come
-    /// in order.
-    fn export_page(&self, export: &mut Exported, bytes_min: usize) -> Option<Bytes> {
-        let (cell, id) = (self.cells.partitions.get(export.at)?, self.ids().nth(export.at)?);
-        let mut page = Vec::new();
-        if !cell.lock().export_page(&mut page, bytes_min) {
-            export.at += 1;
-        }
-        let mut framed = id.0.to_le_bytes().to_vec();
-        framed.append(&mut page);
-        Some(framed.into())
+    fn export_page(&self, exported: &mut Exported, bytes_min: usize) -> Option<Bytes> {
+        let export = |id, page: &mut Vec<u8>, bytes_min| {
+            self.cell(id).is_some_and(|cell| cell.lock().export_page(page, bytes_min))
+        };
+        exported.export.page(bytes_min, export).map(Bytes::from)
     }
 
-    fn begin_import(&self) -> Imported {
-        Imported::default()
+    fn begin_import(&self) -> SeveralImport {
+        SeveralImport::new(self.ids().collect(), self.hash_seed)
     }
 
-    fn import_page(&self, taken: &mut Imported, page: Bytes) -> Result<(), StateMachineError> {
-        let mut reader = Reader::new(&page);
-        let id = PartitionId(reader.u32("the partition of a page")?);
-        let (_, rest) = page.split_at(reader.offset());
-        if self.ids().nth(taken.complete.len()) != Some(id) {
-            return Err(StateMachineError::Unfit(format!("a page of {id} is not the next one")));
-        }
-        let settings = PartitionSettings { id, hash_seed: self.hash_seed };
-        let import = taken.import.get_or_insert_with(|| Import::new(settings));
-        import.page(rest)?;
-        if import.is_complete()
-            && let Some(import) = taken.import.take()
-        {
-            taken.complete.push(import.finish(&NoLayouts)?);
-        }
-        Ok(())
+    fn import_page(&self, taken: &mut SeveralImport, page: Bytes) -> Result<(), StateMachineError> {
+        Ok(taken.page(&page, &NoLayouts)?)
     }
 
-    fn check_import(&self, taken: &Imported) -> Result<(), StateMachineError> {
-        let (found, expected) = (taken.complete.len(), self.cells.partitions.len());
+    fn check_import(&self, taken: &SeveralImport) -> Result<(), StateMachineError> {
+        let (found, expected) = taken.progress();
         if found != expected {
             return Err(StateMachineError::Unfit(format!("it has {found} partitions, expected {expected}")));
         }
         Ok(())
     }
 
-    fn install(&self, taken: Imported) -> Millis {
+    fn install(&self, taken: SeveralImport) -> Millis {
         let mut latest = Millis(i64::MIN);
-        for (cell, partition) in self.cells.partitions.iter().zip(taken.complete) {
+        for (cell, partition) in self.cells.partitions.iter().zip(taken.finish()) {
             latest = latest.max(partition.time());
             *cell.lock() = partition;
         }

@@ -1,10 +1,11 @@
 //! Where a member stands in a group, for who looks after the cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use openraft::AsyncRuntime;
 use openraft::async_runtime::WatchReceiver;
+use openraft::{AsyncRuntime, Instant};
 
 use crate::state_machine::StateMachine;
 use crate::{Group, MemberId};
@@ -26,6 +27,12 @@ pub struct GroupStatus {
     pub purged: Option<u64>,
     /// Who votes.
     pub voters: BTreeSet<MemberId>,
+    /// Who follows without a vote.
+    pub learners: BTreeSet<MemberId>,
+    /// What followers have of the log, as their leader knows; nothing on others.
+    pub matched: BTreeMap<MemberId, u64>,
+    /// How long ago voters and learners have answered, as their leader knows; nothing on others.
+    pub heard: BTreeMap<MemberId, Duration>,
     /// Whether the voters are being changed.
     pub is_joint: bool,
     /// Bytes of the log.
@@ -44,6 +51,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     pub fn status(&self) -> GroupStatus {
         let metrics = self.0.raft.metrics();
         let now = metrics.borrow_watched();
+        let (matched, heard) = (now.replication.iter().flatten(), now.heartbeat.iter().flatten());
         GroupStatus {
             term: now.current_term,
             leads: now.state == openraft::ServerState::Leader,
@@ -52,6 +60,9 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             applied: now.last_applied.map(|id| id.index),
             purged: now.purged.map(|id| id.index),
             voters: now.membership_config.voter_ids().collect(),
+            learners: now.membership_config.membership().learner_ids().collect(),
+            matched: matched.flat_map(|(id, upto)| Some((*id, upto.as_ref()?.index))).collect(),
+            heard: heard.flat_map(|(id, at)| Some((*id, at.as_ref()?.elapsed()))).collect(),
             is_joint: now.membership_config.get_joint_config().len() > 1,
             log_bytes: self.0.log_size.bytes.load(Ordering::Relaxed),
             log_entries: self.0.log_size.entries.load(Ordering::Relaxed),

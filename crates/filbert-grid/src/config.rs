@@ -21,6 +21,8 @@ pub struct GridConfig {
     pub cluster_name: String,
     /// The member's UUID. `None`, the default, makes one from the environment's random seed.
     pub member_uuid: Option<Uuid>,
+    /// Id of the cluster, which its members have in common. Default none: one of this member's own.
+    pub cluster_uuid: Option<Uuid>,
     /// Number of partitions, 1 to 65,535. Default 271, as in Hazelcast: clients learn it when they connect, and it must
     /// be the same in every cluster that exchanges data with this one.
     pub partition_count: u32,
@@ -61,6 +63,7 @@ impl Default for GridConfig {
         Self {
             cluster_name: "dev".to_owned(),
             member_uuid: None,
+            cluster_uuid: None,
             partition_count: 271,
             maps: MapConfigs::default(),
             memory_bytes_max: None,

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::cell::Cell;
 use crate::clients::{ClientConnection, ClientInfo, Clients};
 use crate::clock::Clock;
+use crate::cluster::Cluster;
 use crate::config::{GridConfig, MapConfig};
 use crate::errors::GridError;
 use crate::eviction;
@@ -47,6 +48,7 @@ pub struct Grid {
     objects: Objects,
     schemas: Arc<Schemas>,
     queries: OnceLock<Arc<dyn QueryEngine>>,
+    pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     metrics: Arc<Metrics>,
 }
 
@@ -86,12 +88,16 @@ impl Grid {
         config.validate()?;
         let mut random = SplitMix::new(environment.random_seed);
         let cluster_id = random.next_uuid();
+        let cluster_id = config.cluster_uuid.unwrap_or(cluster_id);
+        // Near caches compare them across members.
+        let (high, low) = cluster_id.as_u64_pair();
+        let mut partition_uuids = SplitMix::new(high ^ low);
         let member = config.member_uuid.unwrap_or_else(|| random.next_uuid());
         let hash_seed = random.next_u64();
         let cells = (0..config.partition_count)
             .map(|id| {
                 let partition = Partition::new(PartitionSettings { id: PartitionId(id), hash_seed });
-                Cell::new(partition, random.next_u64(), random.next_uuid())
+                Cell::new(partition, random.next_u64(), partition_uuids.next_uuid())
             })
             .collect();
         let objects = Objects::new(config.objects_max, config.listeners_max);
@@ -104,6 +110,7 @@ impl Grid {
             maps: RwLock::new(MapTable::default()),
             making: Mutex::new(()),
             clients,
+            hash_seed,
             signature_seed: random.next_u64(),
             next_upkeep_ms: AtomicI64::new(0),
             uuids: UuidSource::new(random),
@@ -118,8 +125,8 @@ impl Grid {
             again: Mutex::default(),
             config,
         });
-        let (queries, metrics) = Default::default();
-        Ok(Arc::new(Grid { shared, cluster_id, objects, schemas, queries, metrics }))
+        let (queries, cluster, metrics) = Default::default();
+        Ok(Arc::new(Grid { shared, cluster_id, objects, schemas, queries, cluster, metrics }))
     }
 
     /// The name that clients must know.
@@ -127,7 +134,8 @@ impl Grid {
         &self.shared.config.cluster_name
     }
 
-    /// The cluster's UUID, another one after each start: clients see by it that their state here is gone.
+    /// The cluster's UUID, which its members have in common; of a member alone another one after each start: clients see by it that their
+    /// state here is gone.
     pub fn cluster_id(&self) -> Uuid {
         self.cluster_id
     }
@@ -203,12 +211,36 @@ impl Grid {
             return Ok(handle(core));
         }
         let config = self.shared.config.maps.find(name)?.clone();
+        let id = match &self.shared.replication {
+            None => None,
+            Some(replication) => Some(replication.replicator.make_map(Some(name), self.map_settings(&config))?),
+        };
+        let map = self.name_map(name, config, id)?;
+        // What is refused here is made with the first change.
+        let _later = self.shared.make_where_leading(&map.core, true);
+        Ok(map)
+    }
+
+    /// A map that all members know is there from now on, as [`Replicator::make_map`] was told by whichever of them. One that is there
+    /// already stays.
+    ///
+    /// # Errors
+    /// As [`Grid::map`].
+    pub fn map_made(&self, id: MapId, name: &str, settings: MapSettings) -> Result<Arc<Map>, GridError> {
+        let config = self.shared.config.maps.find(name)?.clone();
+        let map = self.name_map(name, config, Some((id, settings)))?;
+        self.shared.make_where_leading(&map.core, false)?;
+        Ok(map)
+    }
+
+    fn name_map(&self, name: &str, config: MapConfig, id: Option<(MapId, MapSettings)>) -> Result<Arc<Map>, GridError> {
+        let handle = |core: &Arc<MapCore>| Arc::new(Map { core: core.clone(), shared: self.shared.clone() });
         let _making = self.shared.making.lock();
         if let Some(core) = self.shared.maps.read().by_name.get(name) {
             return Ok(handle(core));
         }
         self.objects.reserve(MAP_SERVICE, name)?;
-        let core = self.build_map(name, config).inspect_err(|_| self.objects.give_up(MAP_SERVICE, name))?;
+        let core = self.build_map(name, config, id);
         let mut maps = self.shared.maps.write();
         if core.evicts {
             maps.evicting.push(core.clone());
@@ -220,33 +252,36 @@ impl Grid {
         Ok(handle(&core))
     }
 
-    /// A map that has no name yet.
-    pub(crate) fn build_map(&self, name: &str, config: MapConfig) -> Result<Arc<MapCore>, GridError> {
-        let id = {
+    /// A map that has no name yet; with the id that logs know it by, if there are logs.
+    pub(crate) fn build_map(&self, name: &str, config: MapConfig, known: Option<(MapId, MapSettings)>) -> Arc<MapCore> {
+        let is_here = known.is_none();
+        let (id, settings) = known.unwrap_or_else(|| {
             let mut maps = self.shared.maps.write();
-            let id = MapId(maps.next_id);
             maps.next_id += 1;
-            id
-        };
-        let settings = self.map_settings(&config);
-        let core = Arc::new(MapCore::new(id, name.to_owned(), config, self.schemas.clone()));
-        let layout = core.layouts.compiled();
-        let is_here = !self.shared.make_by_log(&core, &settings)?;
-        for cell in &self.shared.cells {
-            let mut state = cell.lock();
-            let before = state.partition.bytes();
-            if is_here {
+            (MapId(maps.next_id - 1), self.map_settings(&config))
+        });
+        let partitions = self.shared.config.partition_count;
+        let about = (config, settings.clone());
+        let core = Arc::new(MapCore::new(id, name.to_owned(), about, partitions, self.schemas.clone()));
+        if is_here {
+            let layout = core.layouts.compiled();
+            for cell in &self.shared.cells {
+                let mut state = cell.lock();
+                let before = state.partition.bytes();
                 state.partition.create_map(id, settings.clone());
+                state.partition.set_layout(id, layout.clone());
+                self.shared.account(before, state.partition.bytes());
             }
-            state.partition.set_layout(id, layout.clone());
-            self.shared.account(before, state.partition.bytes());
         }
         self.shared.add_signatures(&core, &core.layouts.current());
         self.shared.maps.write().by_id.insert(id, core.clone());
-        Ok(core)
+        if !is_here {
+            self.shared.cells.iter().for_each(|cell| core.meet(&self.shared, &mut cell.lock().partition));
+        }
+        core
     }
 
-    fn map_settings(&self, config: &MapConfig) -> MapSettings {
+    pub(crate) fn map_settings(&self, config: &MapConfig) -> MapSettings {
         let partitions = self.shared.config.partition_count.max(1);
         MapSettings {
             ttl_default_ms: i64::from(config.ttl_seconds) * 1_000,
@@ -280,18 +315,41 @@ impl Grid {
     /// Does the quick part of [`Grid::destroy_map`]: the name stands for nothing any more, and handles of the map refuse changes.
     /// What the map has is freed when the result is dropped.
     pub fn unlink_map(&self, name: &str) -> Option<Unlinked<'_>> {
+        if let Some(replication) = &self.shared.replication {
+            let core = self.shared.maps.read().by_name.get(name)?.clone();
+            if let Err(error) = replication.replicator.drop_map(core.id) {
+                tracing::warn!(map = name, "the map is not destroyed: {error}");
+                return None;
+            }
+            // Whoever follows what all members know may have come first.
+            let unlinked =
+                self.unlink(|maps| maps.by_name.get(name)?.id.eq(&core.id).then(|| maps.by_name.remove(name))?);
+            return Some(unlinked.unwrap_or(Unlinked { grid: self, core }));
+        }
+        self.unlink(|maps| maps.by_name.remove(name))
+    }
+
+    /// A map is known to no member any more, as [`Replicator::drop_map`] was told by whichever of them.
+    pub fn map_dropped(&self, id: MapId) {
+        drop(self.unlink(|maps| {
+            let name = maps.by_id.get(&id)?.name.clone();
+            maps.by_name.remove(&name)
+        }));
+    }
+
+    fn unlink(&self, take: impl FnOnce(&mut MapTable) -> Option<Arc<MapCore>>) -> Option<Unlinked<'_>> {
         let _making = self.shared.making.lock();
         let core = {
             let mut maps = self.shared.maps.write();
-            let core = maps.by_name.remove(name)?;
+            let core = take(&mut maps)?;
             maps.by_id.remove(&core.id);
             maps.evicting.retain(|other| other.id != core.id);
             core
         };
         core.destroyed.store(true, Ordering::Release);
         crate::layouts::note_destroyed();
-        self.objects.destroy(MAP_SERVICE, name, self.shared.member);
-        tracing::info!(map = name, "map destroyed");
+        self.objects.destroy(MAP_SERVICE, &core.name, self.shared.member);
+        tracing::info!(map = core.name, "map destroyed");
         Some(Unlinked { grid: self, core })
     }
 

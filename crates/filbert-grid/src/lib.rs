@@ -29,6 +29,7 @@
 mod cell;
 mod clients;
 mod clock;
+mod cluster;
 mod config;
 mod errors;
 mod eviction;
@@ -59,6 +60,7 @@ pub mod threads;
 
 pub use clients::{ClientConnection, ClientInfo, ClientView, Clients, ConnectionId};
 pub use clock::{Clock, SystemClock};
+pub use cluster::{Cluster, ClusterView, MemberView, ViewCallback};
 pub use config::{
     BitmapConfig, ColumnConfig, EventJournalConfig, EvictionConfig, GridConfig, InMemoryFormat, IndexConfig, IndexKind,
     MapConfig, MapConfigs, MaxSizePolicy, NearCacheConfig, SIZE_UNLIMITED, eviction_policy_from_name,
@@ -80,6 +82,6 @@ pub use waiters::ParkedReply;
 pub use filbert_data::{Blob, PartitionId};
 pub use filbert_store::{
     BatchItem, Caller, Change, Chunk, ColumnId, ColumnRange, ColumnType, ColumnView, Columns, Cursor, EntryView,
-    EventKind, EvictionPolicy, Expected, Expiry, IndexId, IndexStatistics, JournalEvent, LockState, MapStatistics,
-    Metadata, Millis, OwnedChange, PartitionSet, Probe, PutMode, Reply, SlotSet, Value,
+    EventKind, EvictionPolicy, Expected, Expiry, IndexId, IndexStatistics, JournalEvent, LockState, MapId, MapSettings,
+    MapStatistics, Metadata, Millis, OwnedChange, PartitionSet, Probe, PutMode, Reply, SlotSet, Value,
 };

@@ -5,7 +5,7 @@ use filbert_data::PartitionId;
 use filbert_store::{Change, Columns, IndexId, IndexStatistics, Probe, SlotSet};
 use parking_lot::MutexGuard;
 
-use crate::cell::{Cell, CellState};
+use crate::cell::CellState;
 use crate::map::Map;
 
 impl Map {
@@ -21,7 +21,7 @@ impl Map {
         probe: &Probe,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> bool {
-        let now = self.shared.now();
+        let now = self.shared.read_time(partition);
         let Some(cell) = self.shared.cell(partition) else { return true };
         let state = cell.lock();
         if state.partition.probe(self.core.id, index, probe, now, visit).is_some() {
@@ -38,7 +38,7 @@ impl Map {
         probes: &[(IndexId, Probe)],
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> bool {
-        let now = self.shared.now();
+        let now = self.shared.read_time(partition);
         let Some(cell) = self.shared.cell(partition) else { return true };
         let state = cell.lock();
         let mut found: Option<SlotSet> = None;
@@ -65,7 +65,8 @@ impl Map {
     }
 
     /// Visits the keys of an index in one partition that a probe finds, and how many entries have each, until `visit`
-    /// answers `false`; whether it never did. `None` if the index is not there any more.
+    /// answers `false`; whether it never did. `None` if the index is not there any more, or has
+    /// expired entries.
     pub fn probe_keys(
         &self,
         partition: PartitionId,
@@ -73,7 +74,7 @@ impl Map {
         probe: &Probe,
         visit: &mut dyn FnMut(&[u8], usize) -> bool,
     ) -> Option<bool> {
-        let state = self.lock_without_expired(self.shared.cell(partition)?);
+        let state = self.lock_without_expired(partition)?;
         state.partition.probe_keys(self.core.id, index, probe, visit)
     }
 
@@ -86,22 +87,27 @@ impl Map {
         Some(sum)
     }
 
-    /// The columns of one partition at this instant, of no expired entry; `None` if the map keeps none, or there is no such
-    /// partition. Writers are held up for no longer than it takes to copy a few pointers.
+    /// The columns of one partition at this instant, of no expired entry; `None` if the map keeps none, there is no such
+    /// partition, or it cannot be freed of expired entries at once. Writers are held up for no longer than it takes to copy a few pointers.
     pub fn scan_columns(&self, partition: PartitionId) -> Option<Columns> {
-        let state = self.lock_without_expired(self.shared.cell(partition)?);
+        let state = self.lock_without_expired(partition)?;
         state.partition.columns(self.core.id)
     }
 
-    /// Locks a partition and frees what has expired in it.
-    pub(crate) fn lock_without_expired<'c>(&self, cell: &'c Cell) -> MutexGuard<'c, CellState> {
-        let now = self.shared.now();
+    /// Locks a partition that holds nothing expired: frees that where changes are made directly. Under a log, `None` as long as there is
+    /// any.
+    fn lock_without_expired(&self, partition: PartitionId) -> Option<MutexGuard<'_, CellState>> {
+        let cell = self.shared.cell(partition)?;
+        let now = self.shared.read_time(partition);
         let mut state = cell.lock();
+        if self.is_replicated() {
+            return state.partition.next_expiry().is_none_or(|expiry| expiry > now).then_some(state);
+        }
         // No deadline is earlier than what is noted as due.
         if cell.due() <= now {
             self.shared.apply_to_all(cell, &mut state, now, Change::Expire { limit: usize::MAX });
         }
-        state
+        Some(state)
     }
 }
 

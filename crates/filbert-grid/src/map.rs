@@ -85,10 +85,21 @@ impl Map {
         partition_of(key, self.shared.config.partition_count)
     }
 
+    /// All cells, each with the time at which a read of it happens.
+    fn cells(&self) -> impl Iterator<Item = (&Cell, Millis)> {
+        self.shared.partitions().map(|(partition, cell)| (cell, self.shared.read_time(partition)))
+    }
+
+    /// As [`Map::cells`], of some partitions.
+    fn cells_of(&self, partitions: &[PartitionId]) -> impl Iterator<Item = (&Cell, Millis)> {
+        let timed = |id: &PartitionId| self.shared.cell(*id).map(|cell| (cell, self.shared.read_time(*id)));
+        partitions.iter().filter_map(timed)
+    }
+
     /// Reads the value of a key: calls `read` under the partition's lock and returns what it returns. Counts as a read.
     #[inline]
     pub fn get<R>(&self, partition: PartitionId, key: &[u8], read: impl FnOnce(Option<&[u8]>) -> R) -> R {
-        let now = self.shared.now();
+        let now = self.shared.read_time(partition);
         read(self.shared.cell_of(partition, key).lock().partition.get(self.core.id, key, now))
     }
 
@@ -101,6 +112,7 @@ impl Map {
     /// the run, so that two such readers cannot wait for each other.
     pub fn get_many(&self, keys: &[(PartitionId, &[u8])], mut read: impl FnMut(usize, Option<&[u8]>) -> bool) -> usize {
         let (shared, map, now) = (&*self.shared, self.core.id, self.shared.now());
+        let time = |partition| if self.is_replicated() { shared.read_time(partition) } else { now };
         let mut done = 0;
         while let Some(rest) = keys.get(done..).filter(|rest| !rest.is_empty()) {
             let mut held = [const { None }; READ_AHEAD];
@@ -115,8 +127,10 @@ impl Map {
             for ((place, state), (_, key)) in located.iter_mut().zip(held.iter().flatten()).zip(rest) {
                 *place = Some(state.partition.locate(map, key));
             }
-            for (state, place) in held.iter_mut().flatten().zip(located.into_iter().flatten()) {
-                let goes_on = read(done, state.partition.get_located(map, place, now));
+            for ((state, place), (partition, _)) in
+                held.iter_mut().flatten().zip(located.into_iter().flatten()).zip(rest)
+            {
+                let goes_on = read(done, state.partition.get_located(map, place, time(*partition)));
                 done += 1;
                 if !goes_on {
                     return done;
@@ -128,7 +142,7 @@ impl Map {
 
     /// Whether there is an entry. Counts as a read.
     pub fn contains_key(&self, partition: PartitionId, key: &[u8]) -> bool {
-        let now = self.shared.now();
+        let now = self.shared.read_time(partition);
         self.shared.cell_of(partition, key).lock().partition.contains_key(self.core.id, key, now)
     }
 
@@ -139,26 +153,33 @@ impl Map {
         key: &[u8],
         read: impl FnOnce(Option<&EntryView<'_>>) -> R,
     ) -> R {
-        let now = self.shared.now();
+        let now = self.shared.read_time(partition);
         read(self.shared.cell_of(partition, key).lock().partition.entry_view(self.core.id, key, now).as_ref())
     }
 
     /// Entries over all partitions, each counted at one moment of its own.
     pub fn size(&self) -> usize {
-        let now = self.shared.now();
-        self.shared.cells.iter().map(|cell| cell.lock().partition.len(self.core.id, now)).sum()
+        self.cells().map(|(cell, now)| cell.lock().partition.len(self.core.id, now)).sum()
     }
 
     /// Whether there is no entry.
     pub fn is_empty(&self) -> bool {
-        let now = self.shared.now();
-        self.shared.cells.iter().all(|cell| cell.lock().partition.len(self.core.id, now) == 0)
+        self.cells().all(|(cell, now)| cell.lock().partition.len(self.core.id, now) == 0)
     }
 
     /// Whether any entry has this value, byte for byte. Looks at all entries.
     pub fn contains_value(&self, value: &[u8]) -> bool {
-        let now = self.shared.now();
-        self.shared.cells.iter().any(|cell| cell.lock().partition.contains_value(self.core.id, value, now))
+        self.cells().any(|(cell, now)| cell.lock().partition.contains_value(self.core.id, value, now))
+    }
+
+    /// Entries of some partitions, each counted at one moment of its own.
+    pub fn size_of(&self, partitions: &[PartitionId]) -> usize {
+        self.cells_of(partitions).map(|(cell, now)| cell.lock().partition.len(self.core.id, now)).sum()
+    }
+
+    /// As [`Map::contains_value`], in some partitions.
+    pub fn contains_value_in(&self, partitions: &[PartitionId], value: &[u8]) -> bool {
+        self.cells_of(partitions).any(|(cell, now)| cell.lock().partition.contains_value(self.core.id, value, now))
     }
 
     /// Whether anybody holds the key's lock.
@@ -168,14 +189,13 @@ impl Map {
 
     /// Who holds the key's lock, how often, and how long.
     pub fn lock_state(&self, partition: PartitionId, key: &[u8]) -> Option<LockState> {
-        let now = self.shared.now();
+        let now = self.shared.read_time(partition);
         self.shared.cell_of(partition, key).lock().partition.lock_state(self.core.id, key, now)
     }
 
     /// Visits key and value of every entry, partition by partition, each under its lock.
     pub fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        let now = self.shared.now();
-        for cell in &self.shared.cells {
+        for (cell, now) in self.cells() {
             cell.lock().partition.for_each(self.core.id, now, visit);
         }
     }
@@ -187,7 +207,7 @@ impl Map {
 
     /// Visits key and value of every entry of one partition, at one instant. Does not count as reads.
     pub fn scan_rows(&self, partition: PartitionId, visit: &mut dyn FnMut(&[u8], &[u8])) {
-        let now = self.shared.now();
+        let now = self.shared.read_time(partition);
         if let Some(cell) = self.shared.cell(partition) {
             cell.lock().partition.for_each(self.core.id, now, visit);
         }
@@ -202,7 +222,7 @@ impl Map {
         at_least: usize,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Option<Cursor> {
-        let now = self.shared.now();
+        let now = self.shared.read_time(partition);
         self.shared.cell(partition)?.lock().partition.fetch(self.core.id, cursor, at_least, now, visit)
     }
 

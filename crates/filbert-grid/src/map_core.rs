@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use filbert_data::SchemaSource;
-use filbert_store::{Caller, Change, Command, Event, EventKind, Expiry, MapId, Millis, Partition, PutMode, StoreError};
+use filbert_data::{PartitionId, SchemaSource};
+use filbert_store::{
+    Caller, Change, Command, Event, EventKind, Expiry, MapId, MapSettings, Millis, Partition, PutMode, StoreError,
+};
 
 use crate::cell::Cell;
 use crate::config::MapConfig;
@@ -40,13 +42,23 @@ pub(crate) struct MapCore {
     pub(crate) in_flight: AtomicUsize,
     /// Entries, or bytes of them, that are on their way out through a log.
     pub(crate) evicting: AtomicUsize,
+    /// What partitions make the map with.
+    pub(crate) settings: MapSettings,
+    /// By partition, whether the log has made the map there.
+    pub(crate) made: Box<[AtomicBool]>,
     /// Whether the map has a limit that eviction keeps.
     pub(crate) evicts: bool,
     counts_bytes: bool,
 }
 
 impl MapCore {
-    pub(crate) fn new(id: MapId, name: String, config: MapConfig, schemas: Arc<dyn SchemaSource>) -> Self {
+    pub(crate) fn new(
+        id: MapId,
+        name: String,
+        (config, settings): (MapConfig, MapSettings),
+        partitions: u32,
+        schemas: Arc<dyn SchemaSource>,
+    ) -> Self {
         let evicts = eviction::applies(&config);
         let layouts = Layouts::of_config(&name, &config, schemas);
         let counts_bytes = evicts && eviction::counts_bytes(config.eviction.max_size_policy);
@@ -66,12 +78,25 @@ impl MapCore {
             claiming: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
             evicting: AtomicUsize::new(0),
+            settings,
+            made: (0..partitions).map(|_| AtomicBool::new(false)).collect(),
         }
     }
 
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.listeners.any() || self.near_caches.any()
+    }
+
+    /// Whether the log has made the map in a partition.
+    pub(crate) fn is_made_in(&self, partition: PartitionId) -> bool {
+        self.made.get(partition.0 as usize).is_none_or(|made| made.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn note_made(&self, partition: PartitionId, is_made: bool) {
+        if let Some(made) = self.made.get(partition.0 as usize) {
+            made.store(is_made, Ordering::Release);
+        }
     }
 
     /// Keeps the number of entries of a map that evicts.

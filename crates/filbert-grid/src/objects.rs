@@ -96,11 +96,6 @@ impl Objects {
         Ok(())
     }
 
-    /// Gives a name back that nobody heard of.
-    pub(crate) fn give_up(&self, service: &str, name: &str) {
-        self.ids.write().remove(&ObjectId { service: service.to_owned(), name: name.to_owned() });
-    }
-
     pub(crate) fn announce_created(&self, service: &str, name: &str, source: Uuid) {
         self.tell(&ObjectEvent { service, name, kind: ObjectEventKind::Created, source });
     }

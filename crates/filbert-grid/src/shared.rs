@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     /// When the next sweep is announced for.
     pub(crate) next_sweep_ms: AtomicI64,
     pub(crate) on_due: RwLock<Option<DueCallback>>,
+    /// That of all partitions.
+    pub(crate) hash_seed: u64,
     /// By which summaries of indexes spread their keys.
     pub(crate) signature_seed: u64,
     /// When the sweep looks after summaries of indexes again.
@@ -70,6 +72,15 @@ impl Shared {
     #[inline]
     pub(crate) fn now(&self) -> Millis {
         self.clock.now()
+    }
+
+    /// The time at which a read of a partition happens.
+    #[inline]
+    pub(crate) fn read_time(&self, partition: PartitionId) -> Millis {
+        match &self.replication {
+            None => self.now(),
+            Some(replication) => replication.read_time(partition),
+        }
     }
 
     /// The cell of a partition, if there is such a partition.

@@ -50,7 +50,14 @@ impl Grid {
             return Err(GridError::IllegalArgument(format!("there is a map {new:?} already")));
         }
         old.core.hold()?;
-        let core = self.build_map(new, config).inspect_err(|_| old.core.release())?;
+        let known = match &shared.replication {
+            None => Ok(None),
+            Some(replication) => replication.replicator.make_map(None, self.map_settings(&config)).map(Some),
+        };
+        let known = known.inspect_err(|_| old.core.release())?;
+        let core = self.build_map(new, config, known);
+        // What is refused here is made with the first change.
+        let _later = shared.make_where_leading(&core, true);
         let (old, new) = (old.clone(), Arc::new(Map { core, shared: shared.clone() }));
         let succession = Succession { grid: self.clone(), old, new, finished: false };
         if succession.old.core.claiming.load(Ordering::SeqCst) > 0 {

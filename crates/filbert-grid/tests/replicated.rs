@@ -12,7 +12,7 @@ use common::*;
 use filbert_grid::replication::{GroupId, InFlight, NotTaken, Part, Replicator, SubmitError, Term, WhenLocked};
 use filbert_grid::{
     Change, Environment, ErrorKind, EventKinds, Expected, Expiry, Grid, GridConfig, GridError, ListenerSpec, Map,
-    MapConfig, NotMade, PutMode, Refused, Reply, Together,
+    MapConfig, MapId, MapSettings, Millis, NotMade, PutMode, Refused, Reply, Together,
 };
 
 fn replicated(config: GridConfig, whims: Whims) -> (Member, Arc<Loopback>) {
@@ -138,6 +138,22 @@ impl Replicator for Follower {
 
     fn lease(&self, group: GroupId) -> Result<Term, SubmitError> {
         Err(SubmitError::NotLeader { group, hint: "it follows".to_owned() })
+    }
+
+    fn read_time(&self, group: GroupId) -> Millis {
+        self.0.read_time(group)
+    }
+
+    fn make_map(&self, _: Option<&str>, _: MapSettings) -> Result<(MapId, MapSettings), GridError> {
+        Err(SubmitError::NotLeader { group: GroupId(0), hint: "it follows".to_owned() }.into())
+    }
+
+    fn knows_map(&self, _: MapId) -> bool {
+        true
+    }
+
+    fn drop_map(&self, _: MapId) -> Result<(), GridError> {
+        Err(SubmitError::NotLeader { group: GroupId(0), hint: "it follows".to_owned() }.into())
     }
 }
 

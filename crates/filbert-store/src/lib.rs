@@ -125,5 +125,5 @@ pub use partition::{Located, Partition};
 pub use probing::SlotSet;
 pub use reply::{Reply, StoreError, Value};
 pub use settings::{EvictionPolicy, JournalSettings, MapSettings, PartitionSettings};
-pub use snapshot::{Import, ImportError};
+pub use snapshot::{Import, ImportError, SeveralExport, SeveralImport};
 pub use view::{Cursor, EntryView, LockState, MapStatistics};

@@ -71,6 +71,17 @@ impl Partition {
         entries
     }
 
+    /// The maps that there are, in order.
+    pub fn map_ids(&self) -> impl Iterator<Item = MapId> {
+        self.maps.iter().map(|(id, _)| *id)
+    }
+
+    /// Whether there is such a map.
+    #[must_use]
+    pub fn has_map(&self, map: MapId) -> bool {
+        self.map(map).is_some()
+    }
+
     /// The value of a key. Counts as a read and starts the idle clock anew.
     #[inline]
     pub fn get(&mut self, map: MapId, key: &[u8], now: Millis) -> Option<&[u8]> {
@@ -251,7 +262,9 @@ impl Partition {
         self.maps.get(index).map(|(_, map)| &**map)
     }
 
-    pub(crate) fn id(&self) -> PartitionId {
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> PartitionId {
         self.settings.id
     }
 

@@ -175,6 +175,7 @@ impl Applying<'_> {
     /// Applies a change of a map that is in use.
     fn apply_to(&mut self, state: &mut CellState, map: &Arc<MapCore>, command: &Command<'_>, awaited: Awaited) {
         let (shared, leads) = (self.shared, self.leads);
+        map.meet(shared, &mut state.partition);
         let mut tap = Tap::of_log(shared, self.cell, Some(map), leads);
         let group = shared.group_of(self.partition);
         let mut evicted = None;
@@ -267,6 +268,11 @@ impl Applying<'_> {
         let before = state.partition.bytes();
         let mut tap = Tap::of_log(self.shared, self.cell, None, false);
         let reply = state.partition.apply_logged(command, &MemberLayouts(self.shared), &mut tap).into_owned();
+        match command {
+            LogCommand::CreateMap { map, .. } => self.made(state, *map),
+            LogCommand::DestroyMap { map } => self.map_of(*map).inspect(|map| map.note_made(self.partition, false)),
+            LogCommand::Change(_) | LogCommand::SetLayout { .. } => None,
+        };
         self.shared.account(before, state.partition.bytes());
         let is_change = matches!(command, LogCommand::Change(_));
         match awaited {
@@ -282,6 +288,13 @@ impl Applying<'_> {
                 awaited.fail(self.shared, self.partition, &error, Some(state));
             }
         }
+    }
+
+    /// The log has made a map.
+    fn made(&mut self, state: &mut CellState, map: MapId) -> Option<Arc<MapCore>> {
+        let map = self.map_of(map)?;
+        map.meet(self.shared, &mut state.partition);
+        Some(map)
     }
 
     /// Proposes what has to go; answers with the maps that this partition could not make enough room in.

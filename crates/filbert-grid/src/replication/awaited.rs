@@ -37,6 +37,14 @@ impl Awaited {
         Awaited::Reply { map: map.clone(), when_locked, reply }
     }
 
+    /// The map that is changed, where a change may be its first.
+    pub(super) fn map(&self) -> Option<&Arc<MapCore>> {
+        match self {
+            Awaited::Reply { map, .. } | Awaited::Waiter { map, .. } => Some(map),
+            _ => None,
+        }
+    }
+
     /// Forgets a change that was not submitted; whoever asked is told otherwise.
     pub(super) fn give_up(self) {
         if let Awaited::Reply { map, .. } = self {

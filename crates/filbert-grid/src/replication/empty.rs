@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use filbert_data::PartitionId;
 use filbert_store::{Caller, Change, Command, EventKind, Reply};
 use parking_lot::Mutex;
 
@@ -18,7 +19,8 @@ use crate::waiters::ParkedReply;
 struct Gathering {
     shared: Arc<Shared>,
     map: Arc<MapCore>,
-    kind: EventKind,
+    /// What listeners of the whole map hear in the end, if this is the whole map.
+    told_as: Option<EventKind>,
     missing: AtomicUsize,
     affected: AtomicUsize,
     failed: Mutex<Option<GridError>>,
@@ -36,8 +38,10 @@ impl Gathering {
             return;
         }
         let affected = self.affected.load(Ordering::Acquire);
-        if self.map.listeners.any() {
-            self.shared.tell_whole_map(&self.map, self.kind, affected);
+        if let Some(kind) = self.told_as
+            && self.map.listeners.any()
+        {
+            self.shared.tell_whole_map(&self.map, kind, affected);
         }
         let failed = self.failed.lock().take();
         let reply = self.reply.lock().take();
@@ -64,6 +68,28 @@ impl Map {
         self.submit_emptying(caller, EventKind::EvictedAll, reply)
     }
 
+    /// As [`Map::submit_clear`] or, by the kind, [`Map::submit_evict_all`], of some partitions; their listeners hear of it by
+    /// [`Map::tell_emptied`] only.
+    ///
+    /// # Errors
+    /// As [`Map::submit_clear`].
+    pub fn submit_emptying_of(
+        &self,
+        partitions: &[PartitionId],
+        caller: Caller,
+        kind: EventKind,
+        reply: ParkedReply,
+    ) -> Result<(), GridError> {
+        self.empty_these_by_log(partitions, caller, kind, None, reply)
+    }
+
+    /// Tells the listeners that the whole map was emptied, here and elsewhere.
+    pub fn tell_emptied(&self, kind: EventKind, affected: usize) {
+        if self.core.listeners.any() {
+            self.shared.tell_whole_map(&self.core, kind, affected);
+        }
+    }
+
     fn submit_emptying(&self, caller: Caller, kind: EventKind, reply: ParkedReply) -> Result<(), GridError> {
         if self.is_replicated() {
             return self.empty_by_log(caller, kind, reply);
@@ -85,6 +111,18 @@ impl Map {
     }
 
     fn empty_by_log(&self, caller: Caller, kind: EventKind, reply: ParkedReply) -> Result<(), GridError> {
+        let all: Vec<PartitionId> = self.shared.partitions().map(|(partition, _)| partition).collect();
+        self.empty_these_by_log(&all, caller, kind, Some(kind), reply)
+    }
+
+    fn empty_these_by_log(
+        &self,
+        partitions: &[PartitionId],
+        caller: Caller,
+        kind: EventKind,
+        told_as: Option<EventKind>,
+        reply: ParkedReply,
+    ) -> Result<(), GridError> {
         let (shared, core) = (&self.shared, &self.core);
         shared.check_active()?;
         core.check_held()?;
@@ -95,14 +133,15 @@ impl Map {
         let gathering = Arc::new(Gathering {
             shared: shared.clone(),
             map: core.clone(),
-            kind,
-            missing: AtomicUsize::new(shared.cells.len()),
+            told_as,
+            // One more, so that the last answer comes when all are asked for, or none is.
+            missing: AtomicUsize::new(partitions.len() + 1),
             affected: AtomicUsize::new(0),
             failed: Mutex::default(),
             reply: Mutex::new(Some(reply)),
         });
         let mut to = Submissions::new(shared);
-        for (partition, _) in shared.partitions() {
+        for &partition in partitions {
             let gathering = gathering.clone();
             let reply: ParkedReply = Box::new(move |answer| gathering.tell(answer));
             let command = Command { map: core.id, now: shared.now(), caller, change };
@@ -112,6 +151,7 @@ impl Map {
             }
         }
         to.send();
+        gathering.tell(Ok(Reply::Done));
         Ok(())
     }
 }

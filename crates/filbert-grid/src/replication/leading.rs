@@ -137,8 +137,9 @@ impl Grid {
     /// This member leads a group from now on: what is due in it is looked at, and what it has noted of reads is forgotten, as
     /// others have led since. Called before it answers reads.
     pub fn leadership_gained(&self, group: GroupId) {
-        self.for_group(group, |cell, state| {
+        self.for_group(group, |partition, cell, state| {
             state.partition.forget_reads();
+            self.propose_ends(partition, state);
             if let Some(due) = state.partition.next_expiry() {
                 self.shared.due_by(cell, due);
             }
@@ -149,17 +150,17 @@ impl Grid {
     /// replicator's to answer.
     pub fn leadership_lost(&self, group: GroupId, hint: &str) {
         let error = GridError::Submit(SubmitError::NotLeader { group, hint: hint.to_owned() });
-        self.for_group(group, |_, state| {
+        self.for_group(group, |_, _, state| {
             for (_, waiter) in state.waiters.take_all() {
                 self.shared.answer(waiter, Err(error.clone()));
             }
         });
     }
 
-    fn for_group(&self, group: GroupId, act: impl Fn(&Cell, &mut CellState)) {
+    fn for_group(&self, group: GroupId, act: impl Fn(PartitionId, &Cell, &mut CellState)) {
         let Some(replication) = &self.shared.replication else { return };
-        for (_, cell) in self.shared.partitions().filter(|(id, _)| replication.group_of(*id) == group) {
-            act(cell, &mut cell.lock());
+        for (id, cell) in self.shared.partitions().filter(|(id, _)| replication.group_of(*id) == group) {
+            act(id, cell, &mut cell.lock());
         }
     }
 }

@@ -30,6 +30,10 @@
 
 use std::fmt;
 
+use filbert_store::{MapId, MapSettings, Millis};
+
+use crate::GridError;
+
 mod apply;
 mod awaited;
 mod empty;
@@ -38,6 +42,7 @@ mod leading;
 mod pending;
 mod propose;
 mod reads;
+mod snapshots;
 mod submissions;
 mod together;
 mod upkeep;
@@ -47,6 +52,7 @@ pub use awaited::Answers;
 pub use in_flight::InFlight;
 pub use pending::Pending;
 pub use propose::{Submitted, WhenLocked};
+pub use snapshots::{GroupExport, GroupImport};
 pub use submissions::Submissions;
 
 pub(crate) use awaited::Awaited;
@@ -129,4 +135,27 @@ pub trait Replicator: Send + Sync {
     /// # Errors
     /// It may not; the error says who may.
     fn lease(&self, group: GroupId) -> Result<Term, SubmitError>;
+
+    /// The time at which reads of a group see what has expired: every later leader will know of it.
+    fn read_time(&self, group: GroupId) -> Millis;
+
+    /// Has all members know a map, under the id that it gets, and waits until this member does; a map of that name that is known
+    /// already is found. A map without a name gets an id and is known to nobody else. The settings that were told first hold.
+    ///
+    /// Not to be called by a thread that others wait for, nor under a lock of the grid.
+    ///
+    /// # Errors
+    /// Nobody could be asked, or the map cannot be made.
+    fn make_map(&self, name: Option<&str>, settings: MapSettings) -> Result<(MapId, MapSettings), GridError>;
+
+    /// Whether members know a map under this id: where they do not, it was dropped, as this is asked about maps of the log alone.
+    fn knows_map(&self, map: MapId) -> bool;
+
+    /// Has all members drop a map, and waits until this member has.
+    ///
+    /// Not to be called by a thread that others wait for, nor under a lock of the grid.
+    ///
+    /// # Errors
+    /// Nobody could be asked.
+    fn drop_map(&self, map: MapId) -> Result<(), GridError>;
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use filbert_data::PartitionId;
+use filbert_store::Millis;
 
 use super::{GroupId, Replicator, SubmitError, Term};
 use crate::errors::GridError;
@@ -35,6 +36,10 @@ impl Replication {
         self.replicator.lease(self.group_of(partition))
     }
 
+    pub(crate) fn read_time(&self, partition: PartitionId) -> Millis {
+        self.replicator.read_time(self.group_of(partition))
+    }
+
     fn answering<R>(&self, partition: PartitionId, read: impl FnOnce() -> R) -> Result<R, SubmitError> {
         let before = self.lease_of(partition)?;
         let found = read();
@@ -44,10 +49,15 @@ impl Replication {
     }
 
     fn answering_all<R>(&self, read: impl FnOnce() -> R) -> Result<R, SubmitError> {
-        let groups = || (0..self.groups).map(GroupId);
-        let before: Vec<Term> = groups().map(|group| self.replicator.lease(group)).collect::<Result<_, _>>()?;
+        let groups: Vec<GroupId> = (0..self.groups).map(GroupId).collect();
+        self.answering_groups(&groups, read)
+    }
+
+    fn answering_groups<R>(&self, groups: &[GroupId], read: impl FnOnce() -> R) -> Result<R, SubmitError> {
+        let leases = groups.iter().map(|group| self.replicator.lease(*group));
+        let before: Vec<Term> = leases.collect::<Result<_, _>>()?;
         let found = read();
-        groups().zip(before).try_for_each(|(group, before)| self.confirm(group, before))?;
+        groups.iter().zip(before).try_for_each(|(group, before)| self.confirm(*group, before))?;
         Ok(found)
     }
 
@@ -90,5 +100,17 @@ impl Map {
             None => Ok(read()),
             Some(replication) => Ok(replication.answering_all(read)?),
         }
+    }
+
+    /// Runs a read of some partitions, whose result may be told to others.
+    ///
+    /// # Errors
+    /// As [`Map::answering`], for any of these partitions.
+    pub fn answering_these<R>(&self, partitions: &[PartitionId], read: impl FnOnce() -> R) -> Result<R, GridError> {
+        let Some(replication) = &self.shared.replication else { return Ok(read()) };
+        let mut groups: Vec<GroupId> = partitions.iter().map(|partition| replication.group_of(*partition)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        Ok(replication.answering_groups(&groups, read)?)
     }
 }

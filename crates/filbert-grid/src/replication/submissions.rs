@@ -97,6 +97,17 @@ impl Submissions {
             }
         };
         let Some(open) = self.open.get_mut(place) else { return Ok(()) };
+        if let Some(map) = awaited.map()
+            && !map.is_made_in(partition)
+            && !matches!(command, LogCommand::CreateMap { .. })
+        {
+            // Made anew where others have made it meanwhile: that changes nothing.
+            let make = LogCommand::CreateMap { map: map.id, settings: map.settings.clone() };
+            let before = open.commands.as_bytes().len();
+            if open.commands.push(partition, &make).is_ok() {
+                open.answers.push(partition, open.commands.as_bytes().len() - before, Awaited::Nothing);
+            }
+        }
         let before = open.commands.as_bytes().len();
         if let Err(too_long) = open.commands.push(partition, command) {
             return Err((awaited, GridError::IllegalArgument(too_long.to_string())));

@@ -1,10 +1,10 @@
-//! What the member itself has the logs do: making and dropping maps, the sweep, and what must be asked again.
+//! What the member itself has the logs do: the end of maps, the sweep, and what must be asked again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use filbert_data::PartitionId;
-use filbert_store::{Caller, Change, Command, LogCommand, MapId, MapSettings, Millis, OwnedChange};
+use filbert_store::{Caller, Change, Command, LogCommand, MapId, Millis, OwnedChange};
 
 use super::awaited::Awaited;
 use super::leading::propose_expiry;
@@ -24,23 +24,24 @@ pub(crate) struct Again {
 }
 
 impl Shared {
-    /// Makes a map in all partitions through the logs, waiting for that; `false` if there are none.
-    pub(crate) fn make_by_log(self: &Arc<Self>, map: &Arc<MapCore>, settings: &MapSettings) -> Result<bool, GridError> {
-        if self.replication.is_none() {
-            return Ok(false);
+    /// Makes a map in the partitions that this member leads, and waits for that if `waits`. The first change of a partition that another
+    /// member leads makes it there, if that member does not come first.
+    pub(crate) fn make_where_leading(self: &Arc<Self>, map: &Arc<MapCore>, waits: bool) -> Result<(), GridError> {
+        let Some(replication) = &self.replication else { return Ok(()) };
+        let led = |partition: &PartitionId| !map.is_made_in(*partition) && replication.lease_of(*partition).is_ok();
+        let partitions = self.partitions().map(|(partition, _)| partition).filter(led);
+        let command = LogCommand::CreateMap { map: map.id, settings: map.settings.clone() };
+        if waits {
+            return self.ask_all(map, partitions, &command);
         }
-        let partitions = self.partitions().map(|(partition, _)| partition);
-        let command = LogCommand::CreateMap { map: map.id, settings: settings.clone() };
-        let made = self.ask_all(map, partitions, &command);
-        if made.is_err() {
-            let mut to = Submissions::new(self);
-            for (partition, cell) in self.partitions() {
-                let mut state = cell.lock();
-                to.push_own(partition, &LogCommand::DestroyMap { map: map.id }, Awaited::Nothing, &mut state);
+        let mut to = Submissions::new(self);
+        for partition in partitions {
+            if let Err((awaited, error)) = to.push(partition, &command, Awaited::Nothing) {
+                awaited.fail(self, partition, &error, None);
             }
-            to.send();
         }
-        made.map(|()| true)
+        to.send();
+        Ok(())
     }
 
     /// Waits until no change of a map that takes no more of them is on its way.

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use filbert_grid::replication::{Answers, GroupId, NotTaken, Part, Replicator, SubmitError, Term};
-use filbert_grid::{Environment, Grid, GridConfig, GridError, Millis};
+use filbert_grid::{Clock, Environment, Grid, GridConfig, GridError, MapId, MapSettings, Millis};
 
 /// What a seed may do to submissions.
 #[derive(Clone, Copy, Debug)]
@@ -64,12 +64,14 @@ struct State {
     random: u64,
     paused: bool,
     log: Vec<Entry>,
+    last_map: u32,
 }
 
 pub struct Loopback {
     state: Mutex<State>,
     changed: Condvar,
     whims: Whims,
+    clock: Arc<dyn Clock>,
     /// Those of [`Whims`] that a test may change.
     refused_percent: AtomicU64,
 }
@@ -99,7 +101,7 @@ impl Loopback {
         };
         let refused_percent = AtomicU64::new(whims.refused_percent);
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        let loopback = Arc::new(Loopback { state, changed, whims, refused_percent });
+        let loopback = Arc::new(Loopback { state, changed, whims, clock: environment.clock.clone(), refused_percent });
         let grid = Grid::replicated(config, environment, loopback.clone()).unwrap();
         for _ in 0..whims.threads {
             let (loopback, grid) = (loopback.clone(), Arc::downgrade(&grid));
@@ -259,6 +261,27 @@ impl Replicator for Loopback {
 
     fn lease(&self, group: GroupId) -> Result<Term, SubmitError> {
         self.lock().terms[group.0 as usize].map(Term).ok_or_else(|| not_leader(group))
+    }
+
+    fn read_time(&self, _: GroupId) -> Millis {
+        self.clock.now()
+    }
+
+    fn make_map(&self, _: Option<&str>, settings: MapSettings) -> Result<(MapId, MapSettings), GridError> {
+        let mut state = self.lock();
+        if state.draw(100) < self.refused_percent.load(Ordering::SeqCst) {
+            return Err(overloaded(GroupId(0)).into());
+        }
+        state.last_map += 1;
+        Ok((MapId(state.last_map), settings))
+    }
+
+    fn knows_map(&self, _: MapId) -> bool {
+        true
+    }
+
+    fn drop_map(&self, _: MapId) -> Result<(), GridError> {
+        Ok(())
     }
 }
 

@@ -56,9 +56,11 @@ mod export;
 mod import;
 mod items;
 mod page;
+mod several;
 mod side;
 
 pub use import::{Import, ImportError};
+pub use several::{SeveralExport, SeveralImport};
 
 pub(crate) use export::Export;
 pub(crate) use side::{JournalExport, MapExport};
