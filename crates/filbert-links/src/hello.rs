@@ -1,0 +1,282 @@
+//! What members say of themselves in the handshake, as bytes, without I/O.
+//!
+//! | step | who | bytes |
+//! |---|---|---|
+//! | 1 | dials | `FLM1`, mode (1 TLS, 2 secret, 3 both, else 0) |
+//! | 2 | answers | mode, nonce (32) |
+//! | | both | TLS, if both modes say so |
+//! | 3 | dials | length (2), length of the hello (2), hello, proof (32, with a secret) |
+//! | 4 | answers | length (2), then 0, length of the hello (2), hello, proof; or 1: the secret differs; or 2, text |
+//!
+//! A hello: least and greatest version (2 each), kind (1), incarnation (16), nonce (32), member id (1 and 8, 0 and 0 = none), member id
+//! that is dialled (the same), partitions (4), groups (4), name of the cluster (the rest).
+
+use std::ops::RangeInclusive;
+
+use bytes::{Buf, BufMut};
+use filbert_cluster::MemberId;
+use uuid::Uuid;
+
+use crate::proof::PROOF_BYTES;
+use crate::{Identity, Kind, Refused};
+
+/// Of a message in the handshake.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 4_096;
+pub(crate) const NONCE_BYTES: usize = 32;
+/// Of a hello without the name.
+const FIXED_BYTES: usize = 4 + 1 + 16 + NONCE_BYTES + 9 + 9 + 8;
+const TEXT_BYTES_MAX: usize = 1_024;
+
+/// Why bytes are no handshake of a member.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HelloError {
+    /// Not how members begin.
+    #[error("the first bytes are {0:?}, expected \"FLM1\" and a mode of 0 to 3")]
+    Beginning(Vec<u8>),
+    /// Too long.
+    #[error("a message of the handshake has {bytes} bytes, at most {MESSAGE_BYTES_MAX} are allowed")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// It ends too early, or not where it should.
+    #[error("a message of the handshake has {0} bytes, expected another number")]
+    Length(usize),
+    /// A value that does not exist.
+    #[error("{what} has the value {found} in the handshake, which does not exist")]
+    Value {
+        /// Of what.
+        what: &'static str,
+        /// The value.
+        found: u8,
+    },
+    /// A name or a text is no UTF-8.
+    #[error("a name or a text in the handshake is no UTF-8")]
+    Text,
+}
+
+/// What a member says of itself and the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hello {
+    pub(crate) versions: RangeInclusive<u16>,
+    pub(crate) kind: Kind,
+    pub(crate) incarnation: Uuid,
+    pub(crate) nonce: [u8; NONCE_BYTES],
+    pub(crate) member: Option<MemberId>,
+    /// Who is thought to be at the address.
+    pub(crate) dialled: Option<MemberId>,
+    pub(crate) partitions: u32,
+    pub(crate) groups: u32,
+    pub(crate) cluster: String,
+}
+
+impl Hello {
+    pub(crate) fn new(
+        identity: &Identity,
+        member: Option<MemberId>,
+        kind: Kind,
+        dialled: Option<MemberId>,
+        nonce: [u8; NONCE_BYTES],
+    ) -> Self {
+        Hello {
+            versions: identity.versions.clone(),
+            kind,
+            incarnation: identity.incarnation,
+            nonce,
+            member,
+            dialled,
+            partitions: identity.partitions,
+            groups: identity.groups,
+            cluster: identity.cluster.clone(),
+        }
+    }
+
+    pub(crate) fn write(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FIXED_BYTES + self.cluster.len());
+        out.put_u16_le(*self.versions.start());
+        out.put_u16_le(*self.versions.end());
+        out.put_u8(self.kind.byte());
+        out.put_slice(self.incarnation.as_bytes());
+        out.put_slice(&self.nonce);
+        for member in [self.member, self.dialled] {
+            out.put_u8(u8::from(member.is_some()));
+            out.put_u64_le(member.unwrap_or_default().0);
+        }
+        out.put_u32_le(self.partitions);
+        out.put_u32_le(self.groups);
+        out.put_slice(self.cluster.as_bytes());
+        out
+    }
+
+    pub(crate) fn read(mut bytes: &[u8]) -> Result<Hello, HelloError> {
+        if bytes.len() < FIXED_BYTES {
+            return Err(HelloError::Length(bytes.len()));
+        }
+        let versions = bytes.get_u16_le()..=bytes.get_u16_le();
+        let kind = bytes.get_u8();
+        let kind = Kind::of_byte(kind).ok_or(HelloError::Value { what: "the kind of connection", found: kind })?;
+        let (mut incarnation, mut nonce) = ([0; 16], [0; NONCE_BYTES]);
+        bytes.copy_to_slice(&mut incarnation);
+        bytes.copy_to_slice(&mut nonce);
+        let (member, dialled) = (read_member(&mut bytes)?, read_member(&mut bytes)?);
+        let (partitions, groups) = (bytes.get_u32_le(), bytes.get_u32_le());
+        let cluster = std::str::from_utf8(bytes).map_err(|_| HelloError::Text)?.to_owned();
+        let incarnation = Uuid::from_bytes(incarnation);
+        Ok(Hello { versions, kind, incarnation, nonce, member, dialled, partitions, groups, cluster })
+    }
+
+    /// Whether two go together, as this one sees it: each side finds out by itself, so that each can say what it found and
+    /// expected. Returns the version to speak.
+    pub(crate) fn check(&self, peer: &Hello) -> Result<u16, Refused> {
+        if self.cluster != peer.cluster {
+            return Err(Refused::Cluster { found: peer.cluster.clone(), expected: self.cluster.clone() });
+        }
+        if self.incarnation == peer.incarnation {
+            return Err(Refused::Itself);
+        }
+        for (dials, other) in [(self, peer), (peer, self)] {
+            if let Some(expected) = dials.dialled.filter(|dialled| other.member != Some(*dialled)) {
+                return Err(Refused::OtherMember { found: other.member, expected });
+            }
+        }
+        if let Some(member) = self.member.filter(|_| self.member == peer.member) {
+            return Err(Refused::SameMember(member));
+        }
+        if self.partitions != peer.partitions {
+            return Err(Refused::Partitions { found: peer.partitions, expected: self.partitions });
+        }
+        if self.groups != peer.groups {
+            return Err(Refused::Groups { found: peer.groups, expected: self.groups });
+        }
+        let version = *self.versions.end().min(peer.versions.end());
+        if !self.versions.contains(&version) || !peer.versions.contains(&version) {
+            return Err(Refused::Versions { found: peer.versions.clone(), expected: self.versions.clone() });
+        }
+        Ok(version)
+    }
+}
+
+fn read_member(bytes: &mut &[u8]) -> Result<Option<MemberId>, HelloError> {
+    match (bytes.get_u8(), bytes.get_u64_le()) {
+        (0, 0) => Ok(None),
+        (1, member) => Ok(Some(MemberId(member))),
+        (found, _) => Err(HelloError::Value { what: "a member id", found }),
+    }
+}
+
+/// A hello and its proof.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Introduction {
+    /// As it came, since the proof is over these bytes.
+    pub(crate) hello: Vec<u8>,
+    pub(crate) proof: Option<[u8; PROOF_BYTES]>,
+}
+
+impl Introduction {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        // Names have 1,024 bytes at most.
+        out.put_u16_le(u16::try_from(self.hello.len()).unwrap_or(u16::MAX));
+        out.put_slice(&self.hello);
+        out.put_slice(self.proof.as_ref().map_or(&[], |proof| &proof[..]));
+    }
+
+    pub(crate) fn read(bytes: &[u8]) -> Result<Introduction, HelloError> {
+        let length = || HelloError::Length(bytes.len());
+        let (hello_bytes, rest) = bytes.split_first_chunk().ok_or_else(length)?;
+        let hello_bytes = usize::from(u16::from_le_bytes(*hello_bytes));
+        let (hello, proof) = rest.split_at_checked(hello_bytes).ok_or_else(length)?;
+        let proof = if proof.is_empty() { None } else { Some(proof.try_into().map_err(|_| length())?) };
+        Ok(Introduction { hello: hello.to_vec(), proof })
+    }
+}
+
+/// The last step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Known(Introduction),
+    Secret,
+    Told(String),
+}
+
+impl Verdict {
+    pub(crate) fn write(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Verdict::Known(introduction) => {
+                out.put_u8(0);
+                introduction.write(&mut out);
+            }
+            Verdict::Secret => out.put_u8(1),
+            Verdict::Told(text) => {
+                out.put_u8(2);
+                out.put_slice(text.as_bytes());
+            }
+        }
+        out
+    }
+
+    pub(crate) fn read(bytes: &[u8]) -> Result<Verdict, HelloError> {
+        let (first, rest) = bytes.split_first().ok_or(HelloError::Length(0))?;
+        match first {
+            0 => Introduction::read(rest).map(Verdict::Known),
+            1 if rest.is_empty() => Ok(Verdict::Secret),
+            2 if rest.len() <= TEXT_BYTES_MAX => {
+                std::str::from_utf8(rest).map(|text| Verdict::Told(text.to_owned())).map_err(|_| HelloError::Text)
+            }
+            1 | 2 => Err(HelloError::Length(bytes.len())),
+            found => Err(HelloError::Value { what: "the answer", found: *found }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn members() -> impl Strategy<Value = Option<MemberId>> {
+        proptest::option::of(any::<u64>().prop_map(MemberId))
+    }
+
+    fn hellos() -> impl Strategy<Value = Hello> {
+        let kind = prop::sample::select(&Kind::ALL[..]);
+        let shape = (any::<u16>(), any::<u16>(), any::<u32>(), any::<u32>(), any::<[u8; 16]>());
+        (shape, kind, any::<[u8; 32]>(), members(), members(), ".{0,100}").prop_map(
+            |((first, last, partitions, groups, incarnation), kind, nonce, member, dialled, cluster)| Hello {
+                versions: first..=last,
+                kind,
+                incarnation: Uuid::from_bytes(incarnation),
+                nonce,
+                member,
+                dialled,
+                partitions,
+                groups,
+                cluster,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn hellos_are_read_as_written(hello in hellos(), proof in proptest::option::of(any::<[u8; 32]>())) {
+            prop_assert_eq!(Hello::read(&hello.write()), Ok(hello.clone()));
+            let verdict = Verdict::Known(Introduction { hello: hello.write(), proof });
+            prop_assert_eq!(Verdict::read(&verdict.write()), Ok(verdict));
+        }
+
+        #[test]
+        fn any_bytes_give_a_value_or_an_error(bytes in vec(any::<u8>(), 0..300)) {
+            let _any = (Hello::read(&bytes), Introduction::read(&bytes), Verdict::read(&bytes));
+        }
+
+        #[test]
+        fn both_sides_find_the_same_version_or_none(one in hellos(), mut other in hellos(), alike in any::<bool>()) {
+            if alike {
+                other = Hello { versions: other.versions, incarnation: other.incarnation, member: None, ..one.clone() };
+            }
+            prop_assert_eq!(one.check(&other).ok(), other.check(&one).ok());
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! That a peer knows the secret: HMAC-SHA256 over what was said in the handshake, with a label for each role, so that no proof can be
+//! given back to who made it.
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+use crate::Secret;
+
+/// Bytes of a proof.
+pub(crate) const PROOF_BYTES: usize = 32;
+
+/// Whose proof it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Dials,
+    Answers,
+}
+
+fn mac(secret: &Secret, role: Role, said: &[&[u8]]) -> Option<Hmac<Sha256>> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.bytes()).ok()?;
+    mac.update(match role {
+        Role::Dials => b"filbert links 1, who dials",
+        Role::Answers => b"filbert links 1, who answers",
+    });
+    for part in said {
+        // With lengths, so that what is said cannot be divided otherwise.
+        mac.update(&(part.len() as u64).to_le_bytes());
+        mac.update(part);
+    }
+    Some(mac)
+}
+
+/// The proof of a role.
+pub(crate) fn prove(secret: &Secret, role: Role, said: &[&[u8]]) -> [u8; PROOF_BYTES] {
+    // HMAC takes keys of every length.
+    mac(secret, role, said).map(|mac| mac.finalize().into_bytes().into()).unwrap_or_default()
+}
+
+/// Whether it is the proof of a role. Takes the same time wherever it differs.
+pub(crate) fn is_proved(secret: &Secret, role: Role, said: &[&[u8]], proof: &[u8]) -> bool {
+    mac(secret, role, said).is_some_and(|mac| mac.verify_slice(proof).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_holds_for_its_secret_role_and_words_alone() {
+        let secret = Secret::new("open sesame");
+        let proof = prove(&secret, Role::Dials, &[b"ab", b"c"]);
+        assert!(is_proved(&secret, Role::Dials, &[b"ab", b"c"], &proof));
+        assert!(!is_proved(&secret, Role::Answers, &[b"ab", b"c"], &proof));
+        assert!(!is_proved(&secret, Role::Dials, &[b"a", b"bc"], &proof));
+        assert!(!is_proved(&Secret::new("open barley"), Role::Dials, &[b"ab", b"c"], &proof));
+        assert!(!is_proved(&secret, Role::Dials, &[b"ab", b"c"], &proof[..31]));
+        assert!(!is_proved(&secret, Role::Dials, &[b"ab", b"c"], &[0; 32]));
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        assert_eq!(format!("{:?}", Secret::new("open sesame")), "Secret(..)");
+    }
+}
