@@ -2,16 +2,17 @@
 
 use filbert_grid::{ClientInfo, ErrorKind};
 use filbert_wire::{
-    Message, Response, Uuid,
+    CorrelationId, Message, Request, Response, Uuid,
     table::client::{authentication, authentication_custom},
 };
 use tracing::{debug, info};
 
 use crate::{
     failure::{Failure, Outcome},
+    relay::Relays,
     rows::Row,
     session::Session,
-    view::{CLUSTER_VERSION, SERIALIZATION_VERSION, SERVER_VERSION, VIEW_VERSION, View},
+    view::{CLUSTER_VERSION, SERIALIZATION_VERSION, SERVER_VERSION, View},
 };
 
 pub(crate) const ROWS: &[(filbert_wire::MessageId, Row)] =
@@ -48,15 +49,21 @@ fn by_password(session: &mut Session, message: &Message<'_>) -> Outcome {
         kind: request.client_type,
         version: request.client_hazelcast_version,
         name: request.client_name,
-        labels: request.labels,
+        labels: request.labels.clone(),
         accepted,
     };
-    let status = admit(session, applicant)?;
     let view = View::of(session);
+    let status = admit(session, applicant, &view)?;
     let admitted = status == Status::Authenticated;
+    if admitted && let Some(cluster) = session.relays_to().cloned() {
+        let uuid = Some(session.client);
+        let mut bytes = Vec::new();
+        authentication::Request { uuid, ..request }.encode(CorrelationId(0), -1, &mut bytes);
+        session.relays = Some(Box::new(Relays::new(session, cluster, bytes)));
+    }
     authentication::Response {
         status: status as u8,
-        address: admitted.then(|| view.address()),
+        address: if admitted { view.address() } else { None },
         member_uuid: admitted.then(|| session.grid.member_uuid()),
         serialization_version: SERIALIZATION_VERSION,
         server_hazelcast_version: if admitted { SERVER_VERSION } else { "" },
@@ -65,9 +72,9 @@ fn by_password(session: &mut Session, message: &Message<'_>) -> Outcome {
         failover_supported: false,
         tpc_ports: None,
         tpc_token: None,
-        member_list_version: if admitted { VIEW_VERSION } else { -1 },
+        member_list_version: if admitted { view.told().members_version } else { -1 },
         member_infos: if admitted { view.members() } else { Vec::new() },
-        partition_list_version: if admitted { VIEW_VERSION } else { -1 },
+        partition_list_version: if admitted { view.told().leaders_version } else { -1 },
         partitions: if admitted { view.partitions() } else { Vec::new() },
         key_value_pairs: if admitted { vec![("clusterVersion", CLUSTER_VERSION)] } else { Vec::new() },
     }
@@ -85,15 +92,21 @@ fn by_token(session: &mut Session, message: &Message<'_>) -> Outcome {
         kind: request.client_type,
         version: request.client_hazelcast_version,
         name: request.client_name,
-        labels: request.labels,
+        labels: request.labels.clone(),
         accepted,
     };
-    let status = admit(session, applicant)?;
     let view = View::of(session);
+    let status = admit(session, applicant, &view)?;
     let admitted = status == Status::Authenticated;
+    if admitted && let Some(cluster) = session.relays_to().cloned() {
+        let uuid = Some(session.client);
+        let mut bytes = Vec::new();
+        authentication_custom::Request { uuid, ..request }.encode(CorrelationId(0), -1, &mut bytes);
+        session.relays = Some(Box::new(Relays::new(session, cluster, bytes)));
+    }
     authentication_custom::Response {
         status: status as u8,
-        address: admitted.then(|| view.address()),
+        address: if admitted { view.address() } else { None },
         member_uuid: admitted.then(|| session.grid.member_uuid()),
         serialization_version: SERIALIZATION_VERSION,
         server_hazelcast_version: if admitted { SERVER_VERSION } else { "" },
@@ -102,9 +115,9 @@ fn by_token(session: &mut Session, message: &Message<'_>) -> Outcome {
         failover_supported: false,
         tpc_ports: None,
         tpc_token: None,
-        member_list_version: if admitted { VIEW_VERSION } else { -1 },
+        member_list_version: if admitted { view.told().members_version } else { -1 },
         member_infos: Some(if admitted { view.members() } else { Vec::new() }),
-        partition_list_version: if admitted { VIEW_VERSION } else { -1 },
+        partition_list_version: if admitted { view.told().leaders_version } else { -1 },
         partitions: Some(if admitted { view.partitions() } else { Vec::new() }),
         key_value_pairs: if admitted { vec![("clusterVersion", CLUSTER_VERSION)] } else { Vec::new() },
     }
@@ -117,7 +130,7 @@ fn partition_count(session: &Session) -> i32 {
 }
 
 /// Registers the client with the grid if it may come in.
-fn admit(session: &mut Session, applicant: Applicant<'_>) -> Result<Status, Box<Failure>> {
+fn admit(session: &mut Session, applicant: Applicant<'_>, view: &View) -> Result<Status, Box<Failure>> {
     if session.registration.is_some() {
         return Err(Failure::new(ErrorKind::IllegalState, "this connection is authenticated already"));
     }
@@ -136,6 +149,12 @@ fn admit(session: &mut Session, applicant: Applicant<'_>) -> Result<Status, Box<
             applicant.name, applicant.kind, applicant.version, applicant.cluster_name, applicant.serialization_version
         );
         return Ok(status);
+    }
+    if view.address().is_none() {
+        let mut failure =
+            Failure::new(ErrorKind::NotActive, "this member is joining its cluster and serves no clients yet");
+        failure.closes = true;
+        return Err(failure);
     }
     // Stock clients choose their UUID; one that does not is told apart by a fresh one.
     let uuid = applicant.uuid.unwrap_or_else(Uuid::new_v4);

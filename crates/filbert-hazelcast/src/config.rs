@@ -97,6 +97,12 @@ pub struct DoorConfig {
     /// Map handles that a connection keeps at hand; beyond that it looks them up again. Default 256: clients use a
     /// few maps, and a client that uses thousands must not make its connection grow without end.
     pub handles_max: usize,
+    /// Requests for locks and for events of journals that wait at other members, per connection. They are not counted among what
+    /// `write_buffer_bytes_max` bounds, as their end is up to others. Default 10,000: far more than a client has threads.
+    pub relayed_waits_max: usize,
+    /// How long a connection to another member, on which a client's requests are sent on to it, may take to open. Default 5 s:
+    /// longer than a bad network needs, and the client is told to try again after it.
+    pub relay_connect_timeout: Duration,
     /// Reads of event journals that may wait for events, per connection. Default 1,024: one per partition of a few maps.
     pub journal_waits_max: usize,
     /// Queries and statements that may run at a time for one connection, beyond those that are done at once. Default 1,024:
@@ -149,6 +155,8 @@ impl Default for DoorConfig {
             event_buffer_bytes_max: 16 << 20,
             connections_max: 20_000,
             handles_max: 256,
+            relayed_waits_max: 10_000,
+            relay_connect_timeout: Duration::from_secs(5),
             journal_waits_max: 1024,
             queries_max: 1024,
             cursors_max: 1000,

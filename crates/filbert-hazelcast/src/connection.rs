@@ -25,6 +25,7 @@ use crate::{
     },
     link::Link,
     outbox::End,
+    relay::{self, Way},
     session::Session,
 };
 
@@ -250,20 +251,29 @@ impl Connection {
     /// Whether answers are still to come to changes that were taken. Their end wakes this task.
     fn has_changes_on_way(&self) -> bool {
         self.session.in_flight.wake_at_next();
-        self.session.in_flight.bytes() > 0
+        self.session.in_flight.bytes() > 0 || self.relayed_bytes() > 0
+    }
+
+    /// Bytes of requests that other members have not answered. An answer wakes this task.
+    fn relayed_bytes(&self) -> usize {
+        self.session.relays.as_ref().map_or(0, |relays| relays.bytes())
     }
 
     #[cold]
     fn has_room_on_way(&self) -> bool {
         let max = self.session.config.write_buffer_bytes_max;
         self.session.in_flight.wake_at_next();
-        self.backlog().saturating_add(self.session.in_flight.bytes()) <= max
+        let on_way = self.session.in_flight.bytes().saturating_add(self.relayed_bytes());
+        self.backlog().saturating_add(on_way) <= max
     }
 
     #[cold]
     fn collect(&mut self) {
         let end = self.link.outbox.collect(&mut self.session.out);
         journal::retry(&mut self.session);
+        if self.session.relays.is_some() {
+            self.session.look_after_relays();
+        }
         if let Some(end) = end
             && self.closing.is_none()
         {
@@ -339,16 +349,26 @@ impl Connection {
         if !self.session.submissions.is_empty() {
             self.session.submissions.send();
         }
+        if let Some(relays) = &self.session.relays {
+            relays.flush();
+        }
         self.session.tally.end(started, self.session.grid.metrics());
         handled
     }
 
     fn handle_all(&mut self, bytes: &[u8]) -> usize {
         self.held_back = false;
+        if let Some(relays) = &mut self.session.relays {
+            relays.refresh();
+        }
         let mut at = 0;
         if !self.preamble_seen {
             match bytes.first_chunk() {
                 Some(&PREAMBLE) => at = PREAMBLE.len(),
+                Some(&relay::PREAMBLE) if self.session.grid.cluster().is_some() => {
+                    at = relay::PREAMBLE.len();
+                    self.session.is_relay = true;
+                }
                 // A stranger's protocol: nothing that could be said in ours would be understood.
                 Some(other) => return self.refuse_preamble(other, bytes.len()),
                 None if PREAMBLE.starts_with(bytes) => return 0,
@@ -372,14 +392,19 @@ impl Connection {
                 Ok(Some(Split::Whole(length))) => Some(Message::parse(rest.get(..length).unwrap_or_default())),
                 _ => None,
             };
+            let way = match &whole {
+                Some(Ok(message)) => self.session.way(message),
+                _ => Way::Here(None),
+            };
             if let Some(Ok(message)) = &whole
-                && self.session.must_wait(message)
+                && self.session.must_wait(message, way)
             {
                 self.held_back = true;
                 self.splitter.rewind();
                 return self.handle_gets(&mut gets, true).unwrap_or(at);
             }
             if let (Ok(Some(Split::Whole(length))), Some(Ok(message))) = (&split, &whole)
+                && matches!(way, Way::Here(_))
                 && gets.take(&self.session, message, at)
             {
                 at += length;
@@ -396,15 +421,22 @@ impl Connection {
                 Ok(Some(Split::Whole(length))) => {
                     match whole {
                         // A run that was full makes room for the next one.
-                        Some(Ok(message)) if gets.take(&self.session, &message, at) => {}
-                        Some(parsed) => self.handle_message(parsed, rest),
+                        Some(Ok(message)) if matches!(way, Way::Here(_)) && gets.take(&self.session, &message, at) => {}
+                        Some(parsed) => self.handle_message(parsed, rest.get(..length).unwrap_or_default(), way),
                         None => {}
                     }
                     at += length;
                 }
                 Ok(Some(Split::Fragment(length))) => at += length,
                 Ok(Some(Split::Assembled(length, message))) => {
-                    self.handle_message(Message::parse(&message), &message);
+                    let parsed = Message::parse(&message);
+                    let way = parsed.as_ref().map_or(Way::Here(None), |parsed| self.session.way(parsed));
+                    match &parsed {
+                        Ok(parsed) if self.session.relays.is_some() && self.session.must_wait_for_relays(way) => {
+                            self.session.refuse_out_of_order(parsed);
+                        }
+                        _ => self.handle_message(parsed, &message, way),
+                    }
                     at += length;
                 }
                 Err(error) => {
@@ -436,8 +468,9 @@ impl Connection {
     }
 
     #[inline]
-    fn handle_message(&mut self, parsed: Result<Message<'_>, WireError>, bytes: &[u8]) {
+    fn handle_message(&mut self, parsed: Result<Message<'_>, WireError>, bytes: &[u8], way: Way) {
         let goes_on = match parsed {
+            Ok(message) if !matches!(way, Way::Here(_)) => self.session.send_on(&message, bytes, way),
             Ok(message) => self.session.handle(&message),
             Err(error) => {
                 self.session.fail_wire(error, bytes);
@@ -471,7 +504,7 @@ impl Connection {
 }
 
 /// Tells the client that nothing more comes, and waits a while for it to close in turn.
-async fn linger_on(mut stream: TcpStream, timeout: Duration) {
+pub(crate) async fn linger_on(mut stream: TcpStream, timeout: Duration) {
     let drain = async {
         stream.shutdown().await?;
         let mut dropped = 0;

@@ -14,6 +14,9 @@ use crate::{
 /// Why messages with a predicate, an aggregator, a projection or a statement are refused where nothing runs them.
 pub(crate) const NO_QUERIES: &str = "queries are not switched on in this server";
 
+/// Hears the response to a request, or why there is none.
+pub(crate) type Tell = Box<dyn FnOnce(Result<Vec<u8>, Box<Failure>>) + Send>;
+
 /// One of the requests of a connection that are still to be answered by another thread. Dropping it makes room for the
 /// next.
 pub(crate) struct Place(Arc<Link>);

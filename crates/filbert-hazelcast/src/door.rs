@@ -14,10 +14,16 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
-use crate::{DoorConfig, connection::Connection, link::Link, outbox::End, query_cache::QueryCaches, session::Session};
+use crate::{
+    DoorConfig, connection::Connection, link::Link, outbox::End, query_cache::QueryCaches, session::Session,
+    views::Views,
+};
 
 /// How often the watch looks at the connections, at most and at least.
 const WATCH_INTERVAL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
+
+/// How long changes of the cluster are collected before clients are told: a member that goes moves many partitions at once.
+const VIEW_PAUSE: Duration = Duration::from_millis(50);
 
 /// The connections that are open, by number.
 type Links = HashMap<u64, Watched>;
@@ -39,6 +45,7 @@ pub struct Door {
     links: Arc<Mutex<Links>>,
     counts: Arc<Counts>,
     caches: Arc<QueryCaches>,
+    views: Arc<Views>,
 }
 
 /// What the member's metrics tell of the door.
@@ -114,7 +121,8 @@ impl Door {
         let counts = Counts { monitor, address, accepted: AtomicU64::new(0), refused: AtomicU64::new(0) };
         let counts = Arc::new(counts);
         grid.metrics().add_door(&counts);
-        Ok(Door { listener, grid, config: Arc::new(config), links, counts, caches })
+        let views = Arc::default();
+        Ok(Door { listener, grid, config: Arc::new(config), links, counts, caches, views })
     }
 
     /// The address that is listened on.
@@ -138,11 +146,20 @@ impl Door {
         watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut shutdown = std::pin::pin!(shutdown);
         let mut number = 0;
+        let mut tell_at: Option<Instant> = None;
         loop {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                _ = watch.tick() => self.look_after_links(),
+                _ = watch.tick() => {
+                    self.views.attach(&self.grid);
+                    self.look_after_links();
+                }
+                () = self.views.changed(), if tell_at.is_none() => tell_at = Some(Instant::now() + VIEW_PAUSE),
+                () = tokio::time::sleep_until(tell_at.unwrap_or_else(Instant::now)), if tell_at.is_some() => {
+                    tell_at = None;
+                    self.follow_cluster();
+                }
                 Some(finished) = tasks.join_next() => self.forget(finished),
                 (stream, peer) = self.listener.accept() => {
                     number += 1;
@@ -197,7 +214,14 @@ impl Door {
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
         drop(links);
         let address = self.config.public_address.clone().unwrap_or_else(|| local.into());
-        let session = Session::new(self.grid.clone(), self.config.clone(), link, self.caches.clone(), address);
+        let session = Session::new(
+            self.grid.clone(),
+            self.config.clone(),
+            link,
+            self.caches.clone(),
+            self.views.clone(),
+            address,
+        );
         let connection = Connection::new(stream, session);
         tasks.spawn(async move {
             connection.serve().await;
@@ -215,6 +239,14 @@ impl Door {
                 tracing::error!("a connection's task failed: {error}");
                 self.links.lock().retain(|_, watched| Arc::strong_count(&watched.link) > 1);
             }
+        }
+    }
+
+    /// Tells clients of a cluster that has changed, and has their connections follow it.
+    fn follow_cluster(&self) {
+        self.views.tell(&self.grid);
+        for watched in self.links.lock().values() {
+            watched.link.outbox.poke();
         }
     }
 

@@ -19,6 +19,9 @@
 //!  other threads ──► Outbox: events, and replies to requests that waited for a locked key or asked for a long query
 //! ```
 //!
+//! In a cluster, a request that another member leads is sent on to it in the client's name, and one about a whole map is answered by
+//! all members together (`relay/`); clients are told of the members and of who leads, and hear of changes (`views.rs`).
+//!
 //! # Invariants
 //!
 //! - A request runs in place on its connection's task. None blocks: a change of a locked key is parked in the grid, and a
@@ -55,11 +58,13 @@ mod link;
 mod listing;
 mod outbox;
 mod query_cache;
+mod relay;
 mod rows;
 mod session;
 mod sql_reply;
 mod sql_rows;
 mod view;
+mod views;
 
 pub use config::{Authentication, DoorConfig, MemberAddress};
 pub use door::{Door, DoorStatistics, Monitor};

@@ -161,6 +161,11 @@ impl Outbox {
         self.state.lock().end
     }
 
+    /// Bytes of replies that wait.
+    pub(crate) fn reply_bytes(&self) -> usize {
+        self.state.lock().reply_bytes
+    }
+
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.state.lock().bytes.capacity()

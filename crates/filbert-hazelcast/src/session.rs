@@ -18,7 +18,9 @@ use crate::{
     kinds::kind_of,
     link::Link,
     query_cache::QueryCaches,
+    relay::{Relays, Way, scoped},
     rows::{self, Row, submits},
+    views::Views,
 };
 
 /// One connection's state. Handlers get it whole; each uses a few of the fields.
@@ -46,6 +48,12 @@ pub(crate) struct Session {
     pub(crate) in_flight: Arc<InFlight>,
     /// The query caches of all connections.
     pub(crate) caches: Arc<QueryCaches>,
+    /// What clients are told of the cluster.
+    pub(crate) views: Arc<Views>,
+    /// The way to other members, where this member has some: from authentication on.
+    pub(crate) relays: Option<Box<Relays>>,
+    /// Whether another member sends requests of a client on by this connection: none of them is sent on again.
+    pub(crate) is_relay: bool,
     /// Ends the queries that still run when the connection does.
     _queries: QueriesEnd,
     /// Set by an authentication that failed: the reply is a normal one, and then the connection is closed.
@@ -69,6 +77,7 @@ impl Session {
         config: Arc<DoorConfig>,
         link: Arc<Link>,
         caches: Arc<QueryCaches>,
+        views: Arc<Views>,
         address: MemberAddress,
     ) -> Self {
         let handles = Handles::new(config.handles_max);
@@ -93,6 +102,9 @@ impl Session {
             submissions,
             in_flight,
             caches,
+            views,
+            relays: None,
+            is_relay: false,
             _queries: queries,
             refused: false,
         }
@@ -131,6 +143,7 @@ impl Session {
             Row::Queries(handler) if self.grid.queries().is_some() => handler(self, message),
             Row::Queries(_) => Err(Failure::unsupported(id, NO_QUERIES)),
             Row::Refused(reason) => Err(Failure::unsupported(id, reason)),
+            Row::Absent if self.is_relay && id == scoped::ID => scoped::handle(self, message),
             Row::Absent => Err(Failure::unsupported(id, "this server does not serve it")),
         }
     }
@@ -146,7 +159,7 @@ impl Session {
     }
 
     #[cold]
-    fn fail(&mut self, failure: &Failure, correlation: CorrelationId, id: Option<MessageId>) -> bool {
+    pub(crate) fn fail(&mut self, failure: &Failure, correlation: CorrelationId, id: Option<MessageId>) -> bool {
         let name = id.map_or_else(|| "bytes that are no message".to_owned(), |id| id.to_string());
         if failure.closes {
             info!(peer = %self.link.peer, client = %self.client, "{name} refused and connection closed: {}", failure.text);
@@ -157,11 +170,22 @@ impl Session {
         !failure.closes
     }
 
+    /// Where a request goes: it is answered here, unless there are other members.
+    #[inline]
+    pub(crate) fn way(&self, message: &Message<'_>) -> Way {
+        match &self.relays {
+            None => Way::Here(None),
+            Some(relays) => relays.way(message),
+        }
+    }
+
     /// Whether a request has to wait for changes of this connection that are on their way: it reads a partition that one of them
     /// is of. Whatever ends the wait wakes the connection's task.
     #[inline]
-    pub(crate) fn must_wait(&self, message: &Message<'_>) -> bool {
-        self.is_replicated && self.in_flight.bytes() > 0 && self.reads_what_is_on_its_way(message)
+    pub(crate) fn must_wait(&self, message: &Message<'_>, way: Way) -> bool {
+        self.is_replicated
+            && (self.in_flight.bytes() > 0 && self.reads_what_is_on_its_way(message)
+                || self.relays.is_some() && self.must_wait_for_relays(way))
     }
 
     #[cold]

@@ -1,11 +1,15 @@
 //! What clients are told of the cluster: its members, its partitions, its version.
 
+use std::sync::Arc;
+
+use filbert_grid::MemberView;
 use filbert_wire::{
     MessageId, Uuid,
     structure::{Address, EndpointQualifier, MemberInfo, MemberVersion},
 };
 
 use crate::session::Session;
+use crate::views::Told;
 
 /// The version that clients are told: of the Hazelcast whose behaviour this door follows. Clients switch features on by
 /// it.
@@ -17,53 +21,83 @@ pub(crate) const MEMBER_VERSION: MemberVersion = MemberVersion { major: 5, minor
 /// The serialization format's version that clients must speak.
 pub(crate) const SERIALIZATION_VERSION: u8 = 1;
 
-/// The version of the member list and of the partition table: a standalone member's never change.
-pub(crate) const VIEW_VERSION: i32 = 1;
+/// The version of the member list and of the partition table of a standalone member, which never change.
+const STANDALONE_VERSION: i32 = 1;
 
 /// The cluster as one client is told of it.
 #[derive(Debug)]
 pub(crate) struct View {
+    told: Arc<Told>,
     member: Uuid,
-    host: String,
-    port: i32,
-    partition_count: u32,
 }
 
 impl View {
+    pub(crate) fn new(told: Arc<Told>, member: Uuid) -> Self {
+        Self { told, member }
+    }
+
+    /// A member that is in no cluster is all of it, at the address by which the client came.
     pub(crate) fn of(session: &Session) -> Self {
-        Self {
-            member: session.grid.member_uuid(),
-            host: session.address.host.clone(),
-            port: i32::from(session.address.port),
-            partition_count: session.grid.partition_count(),
+        let member = session.grid.member_uuid();
+        if let Some(cluster) = session.grid.cluster() {
+            return Self::new(session.views.told(cluster), member);
         }
+        let address = &session.address;
+        let itself = MemberView { uuid: member, host: address.host.clone(), port: address.port, is_lite: false };
+        let told = Told {
+            members: vec![itself],
+            members_version: STANDALONE_VERSION,
+            leaders: (0..session.grid.partition_count()).map(|_| Some(member)).collect(),
+            leaders_version: STANDALONE_VERSION,
+        };
+        Self::new(Arc::new(told), member)
     }
 
-    pub(crate) fn address(&self) -> Address<'_> {
-        Address { host: &self.host, port: self.port }
+    pub(crate) fn told(&self) -> &Told {
+        &self.told
     }
 
-    /// All members: this one.
+    /// Where clients find this member; `None` while it is not one of the members.
+    pub(crate) fn address(&self) -> Option<Address<'_>> {
+        self.told.members.iter().find(|member| member.uuid == self.member).map(address)
+    }
+
+    /// All members.
     pub(crate) fn members(&self) -> Vec<MemberInfo<'_>> {
-        // Kind 0 is the endpoint that members and clients share.
-        let endpoint = EndpointQualifier { kind: 0, identifier: None };
-        vec![MemberInfo {
-            address: self.address(),
-            uuid: self.member,
-            attributes: Vec::new(),
-            lite_member: false,
-            version: MEMBER_VERSION,
-            address_map: vec![(endpoint, self.address())],
-        }]
+        let info = |member| {
+            // Kind 0 is the endpoint that members and clients share.
+            let endpoint = EndpointQualifier { kind: 0, identifier: None };
+            MemberInfo {
+                address: address(member),
+                uuid: member.uuid,
+                attributes: Vec::new(),
+                lite_member: member.is_lite,
+                version: MEMBER_VERSION,
+                address_map: vec![(endpoint, address(member))],
+            }
+        };
+        self.told.members.iter().map(info).collect()
     }
 
-    /// Who owns which partition: this member all of them.
+    /// Who owns which partition, as far as it is known.
     pub(crate) fn partitions(&self) -> Vec<(Uuid, Vec<i32>)> {
-        vec![(self.member, (0..i32::try_from(self.partition_count).unwrap_or(i32::MAX)).collect())]
+        let mut owners: Vec<(Uuid, Vec<i32>)> = Vec::new();
+        for (partition, leader) in (0..).zip(&self.told.leaders) {
+            let Some(leader) = leader else { continue };
+            match owners.iter_mut().find(|(owner, _)| owner == leader) {
+                Some((_, owned)) => owned.push(partition),
+                None => owners.push((*leader, vec![partition])),
+            }
+        }
+        owners
     }
 }
 
-/// The registration of a listener for events that a standalone member never has. It is not kept anywhere: its id is
+fn address(member: &MemberView) -> Address<'_> {
+    Address { host: &member.host, port: i32::from(member.port) }
+}
+
+/// The registration of a listener for events that never come here. It is not kept anywhere: its id is
 /// made of the member's and the message's, so that it is known again when the listener is removed.
 pub(crate) fn silent_registration(session: &Session, message: MessageId) -> Uuid {
     Uuid::from_u128(session.grid.member_uuid().as_u128() ^ u128::from(message.0))

@@ -19,7 +19,7 @@ use crate::{
     failure::Outcome,
     rows::{Row, SHIPS_CODE},
     session::Session,
-    view::{MEMBER_VERSION, VIEW_VERSION, View, silent_registration},
+    view::{MEMBER_VERSION, View, silent_registration},
 };
 
 pub(crate) const ROWS: &[(MessageId, Row)] = &[
@@ -46,19 +46,26 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
 fn handle_add_cluster_view_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
     message.decode::<add_cluster_view_listener::Request>()?;
     let correlation = message.correlation_id();
-    let view = View::of(session);
+    session.views.attach(&session.grid);
+    let view = match session.grid.cluster() {
+        None => View::of(session),
+        Some(cluster) => {
+            View::new(session.views.listen(&session.link, correlation, cluster), session.grid.member_uuid())
+        }
+    };
+    let (members_version, leaders_version) = (view.told().members_version, view.told().leaders_version);
     // Clients wait for the registration's response and expect to know the members by then.
-    add_cluster_view_listener::MembersViewEvent { version: VIEW_VERSION, member_infos: view.members() }.encode(
+    add_cluster_view_listener::MembersViewEvent { version: members_version, member_infos: view.members() }.encode(
         correlation,
         -1,
         &mut session.out,
     );
-    add_cluster_view_listener::PartitionsViewEvent { version: VIEW_VERSION, partitions: view.partitions() }.encode(
+    add_cluster_view_listener::PartitionsViewEvent { version: leaders_version, partitions: view.partitions() }.encode(
         correlation,
         -1,
         &mut session.out,
     );
-    add_cluster_view_listener::MemberGroupsViewEvent { version: VIEW_VERSION, member_groups: Vec::new() }.encode(
+    add_cluster_view_listener::MemberGroupsViewEvent { version: members_version, member_groups: Vec::new() }.encode(
         correlation,
         -1,
         &mut session.out,
@@ -127,8 +134,8 @@ fn handle_remove_distributed_object_listener(session: &mut Session, message: &Me
     Ok(())
 }
 
-// A standalone member neither loses nor moves partitions, has no backups elsewhere and no CP groups: registrations for
-// such events are taken and nothing ever comes.
+// Partitions are neither lost nor moved as clients mean it, replies wait for all copies, and there are no CP groups: registrations
+// for such events are taken and nothing ever comes.
 
 fn handle_add_partition_lost_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
     message.decode::<add_partition_lost_listener::Request>()?;

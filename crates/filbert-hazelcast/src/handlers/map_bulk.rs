@@ -1,7 +1,10 @@
 //! Messages about many entries or a whole map.
 
+use std::sync::Arc;
+
 use filbert_grid::{
-    BitmapConfig, Change, ErrorKind, Expiry, GridError, IndexConfig, IndexKind, Metadata, ParkedReply, PutMode, Reply,
+    BitmapConfig, Change, ErrorKind, Expiry, GridError, IndexConfig, IndexKind, Map, Metadata, ParkedReply, PutMode,
+    Reply,
 };
 use filbert_wire::{
     CorrelationId, Data, Message, MessageId, Response,
@@ -41,6 +44,42 @@ pub(crate) const SUBMITS: &[MessageId] = &[put_all::ID, put_all_with_metadata::I
 
 /// Declares an index.
 fn handle_add_index(session: &mut Session, message: &Message<'_>) -> Outcome {
+    let (map, config) = index_of(session, message)?;
+    let correlation = message.correlation_id();
+    // Building reads every entry, which others on this thread must not wait for.
+    if map.size() > 0
+        && let Some(engine) = session.grid.queries().cloned()
+    {
+        return deferred::later(session, &engine, correlation, move |_, out| {
+            map.add_index(config)?;
+            add_index::Response {}.encode(correlation, out);
+            Ok(())
+        });
+    }
+    map.add_index(config)?;
+    add_index::Response {}.encode(correlation, &mut session.out);
+    Ok(())
+}
+
+/// Declares an index at this member as one of several; `tell` gets the response.
+pub(crate) fn add_index(session: &mut Session, message: &Message<'_>, tell: deferred::Tell) -> Outcome {
+    let (map, config) = index_of(session, message)?;
+    let correlation = message.correlation_id();
+    let engine = session.grid.queries().filter(|_| map.size() > 0).cloned();
+    let work = move || {
+        let mut out = Vec::new();
+        add_index::Response {}.encode(correlation, &mut out);
+        tell(map.add_index(config).map(|_| out).map_err(Into::into));
+    };
+    match engine {
+        Some(engine) => engine.run_later(Box::new(work)),
+        None => work(),
+    }
+    Ok(())
+}
+
+/// What a request for an index says.
+fn index_of(session: &mut Session, message: &Message<'_>) -> Result<(Arc<Map>, IndexConfig), Box<Failure>> {
     let request: add_index::Request<'_> = message.decode()?;
     let index = request.index_config;
     let kind = match index.kind {
@@ -62,21 +101,7 @@ fn handle_add_index(session: &mut Session, message: &Message<'_>) -> Outcome {
         attributes: index.attributes.into_iter().map(str::to_owned).collect(),
         bitmap,
     };
-    let map = session.map(request.name)?.clone();
-    let correlation = message.correlation_id();
-    // Building reads every entry, which others on this thread must not wait for.
-    if map.size() > 0
-        && let Some(engine) = session.grid.queries().cloned()
-    {
-        return deferred::later(session, &engine, correlation, move |_, out| {
-            map.add_index(config)?;
-            add_index::Response {}.encode(correlation, out);
-            Ok(())
-        });
-    }
-    map.add_index(config)?;
-    add_index::Response {}.encode(correlation, &mut session.out);
-    Ok(())
+    Ok((session.map(request.name)?.clone(), config))
 }
 
 fn handle_get_all(session: &mut Session, message: &Message<'_>) -> Outcome {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use filbert_grid::{Invalidation, InvalidationSink};
+use filbert_grid::{ClusterView, Invalidation, InvalidationSink};
 use filbert_wire::{
     CorrelationId, Event, Message, MessageId, Response,
     table::map::{add_near_cache_invalidation_listener, fetch_near_cache_invalidation_metadata},
@@ -45,18 +45,30 @@ fn handle_add(session: &mut Session, message: &Message<'_>) -> Outcome {
 }
 
 fn handle_fetch_metadata(session: &mut Session, message: &Message<'_>) -> Outcome {
-    // The request names the member that it means; there is one.
+    // The request names the member that it means: this one. It answers for what it leads, as the others do.
     let request: fetch_near_cache_invalidation_metadata::Request<'_> = message.decode()?;
     let metadata = session.grid.invalidation_metadata(request.names);
+    let (view, itself) = (session.grid.cluster().map(|cluster| cluster.view()), session.grid.member_uuid());
+    let is_led = |partition: filbert_grid::PartitionId| {
+        let leader = |view: &Arc<ClusterView>| view.leaders.get(partition.0 as usize).copied().flatten();
+        view.as_ref().is_none_or(|view| leader(view) == Some(itself))
+    };
     let number = |partition: filbert_grid::PartitionId| partition.0.cast_signed();
-    let sequences = |of: &[(filbert_grid::PartitionId, i64)]| of.iter().map(|(id, at)| (number(*id), *at)).collect();
+    let sequences = |of: &[(filbert_grid::PartitionId, i64)]| {
+        of.iter().filter(|(id, _)| is_led(*id)).map(|(id, at)| (number(*id), *at)).collect()
+    };
     fetch_near_cache_invalidation_metadata::Response {
         name_partition_sequence_list: metadata
             .sequences
             .iter()
             .map(|(name, of)| (name.as_str(), sequences(of)))
             .collect(),
-        partition_uuid_list: metadata.partition_uuids.iter().map(|(id, uuid)| (number(*id), *uuid)).collect(),
+        partition_uuid_list: metadata
+            .partition_uuids
+            .iter()
+            .filter(|(id, _)| is_led(*id))
+            .map(|(id, uuid)| (number(*id), *uuid))
+            .collect(),
     }
     .encode(message.correlation_id(), &mut session.out);
     Ok(())

@@ -6,6 +6,7 @@ pub mod engine;
 /// The grid's own log in one process.
 #[path = "../../../filbert-grid/tests/common/loopback.rs"]
 pub mod loopback;
+pub mod members;
 
 use std::{
     collections::VecDeque,
@@ -29,7 +30,7 @@ use loopback::{Loopback, Whims};
 use tokio::{runtime::Runtime, sync::oneshot};
 
 /// Whether the members of this test binary send their changes through a log, see `over_loopback.rs`.
-const REPLICATED: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"over_loopback" | b"replicated");
+const REPLICATED: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"over_loopback" | b"replicated" | b"cluster");
 
 /// How long a test waits for something before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,0 +1,169 @@
+//! One reply made of the answers of several members.
+
+use std::sync::Arc;
+
+use filbert_grid::{ErrorKind, EventKind, Map};
+use filbert_wire::{
+    CorrelationId, Message, MessageId, Response,
+    table::client::send_schema,
+    table::map::{clear, contains_value, entry_set, evict_all, is_empty, key_set, size, values},
+};
+use parking_lot::Mutex;
+
+use super::scoped::encoded;
+use crate::deferred::Place;
+use crate::failure::Failure;
+use crate::listing::Listing;
+
+/// What the listeners of a map hear when it is empty everywhere.
+pub(super) type Emptied = Option<(Arc<Map>, EventKind)>;
+
+/// A reply in the making. The first part that is an error is the reply, when all have come: until then something may still change.
+pub(super) struct Gather {
+    id: MessageId,
+    correlation: CorrelationId,
+    bytes_max: usize,
+    emptied: Emptied,
+    state: Mutex<State>,
+}
+
+struct State {
+    missing: usize,
+    parts: Vec<Vec<u8>>,
+    bytes: usize,
+    failed: Option<Vec<u8>>,
+    /// Where the reply goes; taken by the last part.
+    place: Option<Place>,
+}
+
+impl Gather {
+    /// The reply to `message`, when so many parts have come. It may have `bytes_max` bytes.
+    pub(super) fn new(
+        message: &Message<'_>,
+        missing: usize,
+        place: Place,
+        bytes_max: usize,
+        emptied: Emptied,
+    ) -> Arc<Self> {
+        let state = State { missing, parts: Vec::new(), bytes: 0, failed: None, place: Some(place) };
+        let (id, correlation) = (message.id(), message.correlation_id());
+        Arc::new(Self { id, correlation, bytes_max, emptied, state: Mutex::new(state) })
+    }
+
+    /// Takes the message of one member, or why there is none.
+    pub(super) fn take(&self, part: Result<Vec<u8>, Box<Failure>>) {
+        let mut state = self.state.lock();
+        match part {
+            Err(failure) => _ = state.failed.get_or_insert_with(|| encoded(&failure, self.correlation)),
+            Ok(part) if is_error(&part) => _ = state.failed.get_or_insert(part),
+            Ok(part) => {
+                state.bytes = state.bytes.saturating_add(part.len());
+                if state.bytes > self.bytes_max {
+                    state.parts = Vec::new();
+                    state.failed.get_or_insert_with(|| encoded(&self.too_long(), self.correlation));
+                } else {
+                    state.parts.push(part);
+                }
+            }
+        }
+        state.missing = state.missing.saturating_sub(1);
+        if state.missing > 0 {
+            return;
+        }
+        let Some(place) = state.place.take() else { return };
+        let (parts, failed) = (std::mem::take(&mut state.parts), state.failed.take());
+        drop(state);
+        let affected = match &self.emptied {
+            Some(_) => sum(&parts).unwrap_or_default(),
+            None => 0,
+        };
+        if let Some((map, kind)) = &self.emptied {
+            map.tell_emptied(*kind, affected);
+        }
+        let reply = failed.map_or_else(|| self.merge(parts), Ok);
+        let reply = reply.unwrap_or_else(|failure| encoded(&failure, self.correlation));
+        place.reply(self.correlation, reply, self.bytes_max);
+    }
+
+    fn too_long(&self) -> Box<Failure> {
+        let text = format!(
+            "the reply to {} needs more than {} bytes (reply_bytes_max); iterate over the map instead",
+            self.id, self.bytes_max
+        );
+        Failure::new(ErrorKind::LimitReached, text)
+    }
+
+    fn merge(&self, parts: Vec<Vec<u8>>) -> Result<Vec<u8>, Box<Failure>> {
+        let (correlation, mut out) = (self.correlation, Vec::new());
+        match self.id {
+            size::ID => {
+                let response = i32::try_from(sum(&parts)?).unwrap_or(i32::MAX);
+                size::Response { response }.encode(correlation, &mut out);
+            }
+            is_empty::ID => {
+                let mut response = true;
+                for part in &parts {
+                    response &= Message::parse(part)?.decode::<is_empty::Response>()?.response;
+                }
+                is_empty::Response { response }.encode(correlation, &mut out);
+            }
+            contains_value::ID => {
+                let mut response = false;
+                for part in &parts {
+                    response |= Message::parse(part)?.decode::<contains_value::Response>()?.response;
+                }
+                contains_value::Response { response }.encode(correlation, &mut out);
+            }
+            clear::ID => clear::Response {}.encode(correlation, &mut out),
+            evict_all::ID => evict_all::Response {}.encode(correlation, &mut out),
+            key_set::ID | values::ID | entry_set::ID => self.list(&parts, &mut out)?,
+            send_schema::ID => {
+                let mut replicated_members = Vec::new();
+                for part in &parts {
+                    replicated_members
+                        .extend(Message::parse(part)?.decode::<send_schema::Response>()?.replicated_members);
+                }
+                send_schema::Response { replicated_members }.encode(correlation, &mut out);
+            }
+            // They say nothing but that it is done, or the first one says it all.
+            _ => out = parts.into_iter().next().unwrap_or_default(),
+        }
+        Ok(out)
+    }
+
+    fn list(&self, parts: &[Vec<u8>], out: &mut Vec<u8>) -> Result<(), Box<Failure>> {
+        let mut listing = Listing::answering(self.id, self.correlation, self.bytes_max, out);
+        listing.open();
+        for part in parts {
+            let part = Message::parse(part)?;
+            match self.id {
+                key_set::ID => {
+                    part.decode::<key_set::Response<'_>>()?.response.into_iter().for_each(|key| listing.item(key));
+                }
+                values::ID => {
+                    part.decode::<values::Response<'_>>()?.response.into_iter().for_each(|value| listing.item(value));
+                }
+                _ => {
+                    for (key, value) in part.decode::<entry_set::Response<'_>>()?.response {
+                        listing.entry(key, value);
+                    }
+                }
+            }
+        }
+        listing.finish()
+    }
+}
+
+fn is_error(part: &[u8]) -> bool {
+    Message::parse(part).is_ok_and(|message| message.id() == MessageId::ERROR)
+}
+
+/// Of the parts that are sizes.
+fn sum(parts: &[Vec<u8>]) -> Result<usize, Box<Failure>> {
+    let mut sum = 0_usize;
+    for part in parts {
+        let size = Message::parse(part)?.decode::<size::Response>()?.response;
+        sum = sum.saturating_add(usize::try_from(size).unwrap_or_default());
+    }
+    Ok(sum)
+}

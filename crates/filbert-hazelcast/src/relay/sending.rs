@@ -1,0 +1,224 @@
+//! What a session does with requests that are not for its member alone, and how it follows the cluster.
+
+use std::sync::Arc;
+
+use filbert_grid::{Cluster, ErrorKind, EventKind, ListenerId, PartitionId};
+use filbert_wire::{
+    Message, Uuid,
+    table::map::{add_index, clear, evict_all, remove_entry_listener},
+};
+
+use super::gather::{Emptied, Gather};
+use super::pipe::{Parcel, To};
+use super::{ToRegister, Way, listeners, scoped};
+use crate::deferred::{NO_QUERIES, Place};
+use crate::failure::{Failure, Outcome};
+use crate::handlers::map_bulk;
+use crate::rows::{self, Row};
+use crate::session::Session;
+
+impl Session {
+    /// The cluster to whose other members this client's requests may be sent on.
+    pub(crate) fn relays_to(&self) -> Option<&Arc<dyn Cluster>> {
+        self.grid.cluster().filter(|_| self.is_replicated && !self.is_relay)
+    }
+
+    /// Whether a request has to wait until others of its partition, which went elsewhere, are answered.
+    #[cold]
+    pub(crate) fn must_wait_for_relays(&self, way: Way) -> bool {
+        let Some(relays) = &self.relays else { return false };
+        match way {
+            Way::Here(Some(partition)) => relays.traffic.busy_at(partition).is_some(),
+            Way::Member(member, Some(partition)) => {
+                self.in_flight.wake_at_next();
+                relays.traffic.busy_at(partition).is_some_and(|at| at != member) || self.in_flight.any_of(partition)
+            }
+            _ => false,
+        }
+    }
+
+    /// Has a request answered that is not for this member alone; `bytes` are the whole message. False when the connection must be
+    /// closed after that.
+    #[cold]
+    pub(crate) fn send_on(&mut self, message: &Message<'_>, bytes: &[u8], way: Way) -> bool {
+        let start = self.out.len();
+        let outcome = match way {
+            Way::Here(_) => return self.handle(message),
+            Way::Member(member, partition) => self.pass_on(message, bytes, member, partition),
+            Way::All => self.gather(message, bytes),
+            Way::Members => self.ask_all(message, bytes),
+            Way::Events => match listeners::wanted(message) {
+                Some((map, false)) => self.register_everywhere(message, bytes, map),
+                _ => return self.handle(message),
+            },
+            Way::NoEvents => {
+                self.unregister_elsewhere(message);
+                return self.handle(message);
+            }
+            Way::Refused => Err(Failure::unsupported(message.id(), "over several members is not supported yet")),
+        };
+        match outcome {
+            Ok(()) => true,
+            Err(failure) => {
+                self.out.truncate(start);
+                self.fail(&failure, message.correlation_id(), Some(message.id()))
+            }
+        }
+    }
+
+    /// A request that cannot be put off, though others before it are not answered.
+    pub(crate) fn refuse_out_of_order(&mut self, message: &Message<'_>) -> bool {
+        let text = format!("{} comes before others of its partition are done, it can be sent again", message.id());
+        self.fail(&Failure::new(ErrorKind::NotLeader, text), message.correlation_id(), Some(message.id()))
+    }
+
+    fn pass_on(
+        &mut self,
+        message: &Message<'_>,
+        bytes: &[u8],
+        member: Uuid,
+        partition: Option<PartitionId>,
+    ) -> Outcome {
+        let Some(relays) = &mut self.relays else { return Ok(()) };
+        let (id, correlation) = (message.id(), message.correlation_id());
+        relays.push(member, Parcel { id, correlation, partition, bytes, to: To::Client })
+    }
+
+    /// Asks each member about the partitions that it leads.
+    fn gather(&mut self, message: &Message<'_>, bytes: &[u8]) -> Outcome {
+        let Some(relays) = &self.relays else { return Ok(()) };
+        let by_leader = relays.partitions_by_leader()?;
+        let emptied: Emptied = match message.id() {
+            clear::ID => {
+                let name = message.decode::<clear::Request<'_>>()?.name;
+                Some((self.map(name)?.clone(), EventKind::Cleared))
+            }
+            evict_all::ID => {
+                let name = message.decode::<evict_all::Request<'_>>()?.name;
+                Some((self.map(name)?.clone(), EventKind::EvictedAll))
+            }
+            _ => None,
+        };
+        let gather = self.gathering(message, by_leader.len(), emptied)?;
+        let (id, correlation) = (message.id(), message.correlation_id());
+        for (member, led) in by_leader {
+            let gather = gather.clone();
+            let Some(relays) = &mut self.relays else { return Ok(()) };
+            if member == relays.itself {
+                scoped::answer(self, message, &led, Box::new(move |part| gather.take(part)));
+                continue;
+            }
+            let asked = scoped::encode(correlation, &led, relays.partition_count, bytes);
+            relays.ask(member, id, correlation, &asked, &gather);
+        }
+        Ok(())
+    }
+
+    fn gathering(&self, message: &Message<'_>, parts: usize, emptied: Emptied) -> Result<Arc<Gather>, Box<Failure>> {
+        Ok(Gather::new(message, parts, Place::take(self)?, self.config.reply_bytes_max, emptied))
+    }
+
+    /// Asks every member the same.
+    fn ask_all(&mut self, message: &Message<'_>, bytes: &[u8]) -> Outcome {
+        let Some(relays) = &self.relays else { return Ok(()) };
+        let others = relays.others();
+        let gather = self.gathering(message, others.len() + 1, None)?;
+        if message.id() == add_index::ID {
+            let gather = gather.clone();
+            let tell = Box::new(move |answer| gather.take(answer));
+            map_bulk::add_index(self, message, tell)?;
+        } else {
+            gather.take(Ok(self.answer_here(message)?));
+        }
+        let Some(relays) = &mut self.relays else { return Ok(()) };
+        for member in others {
+            relays.ask(member, message.id(), message.correlation_id(), bytes, &gather);
+        }
+        Ok(())
+    }
+
+    /// What this member answers by itself, at once.
+    fn answer_here(&mut self, message: &Message<'_>) -> Result<Vec<u8>, Box<Failure>> {
+        let start = self.out.len();
+        match rows::find(message.id()) {
+            Row::Served(handler) => handler(self, message)?,
+            Row::Queries(handler) if self.grid.queries().is_some() => handler(self, message)?,
+            _ => return Err(Failure::unsupported(message.id(), NO_QUERIES)),
+        }
+        Ok(self.out.split_off(start))
+    }
+
+    fn register_everywhere(&mut self, message: &Message<'_>, bytes: &[u8], map: &str) -> Outcome {
+        let reply = self.answer_here(message)?;
+        let local = Message::parse(&reply).ok().and_then(|reply| listeners::registration_in(&reply));
+        let others = self.relays.as_ref().map(|relays| relays.others()).unwrap_or_default();
+        let (Some(local), Some(relays)) = (local, &self.relays) else {
+            self.out.extend_from_slice(&reply);
+            return Ok(());
+        };
+        let gather = match self.gathering(message, others.len() + 1, None) {
+            Ok(gather) => gather,
+            Err(failure) => {
+                self.grid.remove_map_listener(map, ListenerId(local));
+                return Err(failure);
+            }
+        };
+        let (id, correlation) = (message.id(), message.correlation_id());
+        relays.listeners.add(local, id, correlation, bytes, map);
+        gather.take(Ok(reply));
+        for member in others {
+            let Some(relays) = &mut self.relays else { return Ok(()) };
+            relays.listeners.ask_for(local, member);
+            relays.register_at(member, Some(&gather), ToRegister { local, id, correlation, request: bytes, map });
+        }
+        Ok(())
+    }
+
+    fn unregister_elsewhere(&mut self, message: &Message<'_>) {
+        let Some(relays) = &mut self.relays else { return };
+        let Ok(request) = message.decode::<remove_entry_listener::Request<'_>>() else { return };
+        if let Some(registered) = relays.listeners.remove(request.registration_id) {
+            relays.unregister(&registered);
+        }
+    }
+
+    /// Follows a change of the cluster, or the loss of a way: those who left are not waited for, and listeners are where they should
+    /// be.
+    #[cold]
+    pub(crate) fn look_after_relays(&mut self) {
+        let change_count = self.views.change_count();
+        let Some(relays) = &mut self.relays else { return };
+        relays.drained();
+        let broken = relays.traffic.take_broken();
+        if relays.changes_seen == change_count && !broken {
+            return;
+        }
+        relays.changes_seen = change_count;
+        relays.refresh();
+        let view = relays.view.clone();
+        relays.pipes.retain(|member, pipe| {
+            let is_member = view.member(*member).is_some();
+            if !is_member {
+                pipe.fail("it has left the cluster");
+            }
+            is_member && !pipe.is_broken()
+        });
+        if relays.listeners.is_empty() {
+            return;
+        }
+        for (local, registered) in relays.listeners.take_failed() {
+            self.grid.remove_map_listener(&registered.map, ListenerId(local));
+            relays.unregister(&registered);
+        }
+        let pipes = &relays.pipes;
+        relays.listeners.forget(|member| pipes.contains_key(&member));
+        for member in relays.others() {
+            for missing in relays.listeners.missing_at(member) {
+                let (local, id, correlation, request, map) = &missing;
+                let of = ToRegister { local: *local, id: *id, correlation: *correlation, request, map };
+                relays.register_at(member, None, of);
+            }
+        }
+        relays.flush();
+    }
+}

@@ -1,0 +1,210 @@
+//! The connection to one other member, for one client: opened in the client's name, then requests one way and answers the other.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use filbert_wire::{
+    CorrelationId, Limits, Message, MessageId, Request, Split, Splitter, Uuid,
+    error_message::ErrorMessage,
+    table::client::{authentication, authentication_custom, ping},
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::ReadHalf;
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::pipe::{Next, Pipe};
+use crate::connection::linger_on;
+
+/// The first bytes of such a connection, in place of those of a client. Whoever sends them is served as a client is, with the same
+/// credentials, but for two things: none of its requests is sent on, and it may ask for some partitions of a map alone.
+pub(crate) const PREAMBLE: [u8; 3] = *b"CPR";
+
+/// What answers may have beyond the data in them.
+const ANSWER_MARGIN_BYTES: usize = 1 << 20;
+
+/// How long the way to a member is not tried by itself after it was lost.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// At most so long nothing is sent, so that the other member does not take the client for gone; as stock clients do.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
+/// The correlation id of pings, which no client uses.
+const PING: CorrelationId = CorrelationId(i64::MIN);
+
+/// What the task needs.
+pub(super) struct Task {
+    pub(super) pipe: Arc<Pipe>,
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// The client's authentication.
+    pub(super) authentication: Vec<u8>,
+    pub(super) cluster: Uuid,
+}
+
+/// What was read and not looked at.
+struct Input {
+    bytes: Vec<u8>,
+    splitter: Splitter,
+}
+
+impl Task {
+    pub(super) async fn run(self) {
+        let config = self.pipe.traffic.config.clone();
+        let member = self.pipe.member;
+        let mut input = Input {
+            bytes: Vec::new(),
+            splitter: Splitter::new(Limits {
+                message_bytes_max: config
+                    .message_bytes_max
+                    .max(config.reply_bytes_max)
+                    .saturating_add(ANSWER_MARGIN_BYTES),
+                ..Limits::default()
+            }),
+        };
+        let why = match timeout(config.relay_connect_timeout, self.connect(&mut input)).await {
+            Ok(Ok(mut stream)) => match self.pass_on(&mut stream, &mut input).await {
+                Ok(()) => {
+                    linger_on(stream, config.close_timeout).await;
+                    return;
+                }
+                Err(why) => why,
+            },
+            Ok(Err(why)) => why,
+            Err(_) => format!("{}:{} has not answered in {:?}", self.host, self.port, config.relay_connect_timeout),
+        };
+        debug!(%member, peer = %self.pipe.traffic.link.peer, "a client's connection to another member ended: {why}");
+        self.pipe.fail(&why);
+        // Whoever listens there is looked after once more.
+        tokio::time::sleep(PAUSE).await;
+        self.pipe.traffic.set_broken();
+        self.pipe.traffic.link.outbox.poke();
+    }
+
+    async fn connect(&self, input: &mut Input) -> Result<TcpStream, String> {
+        let at = |error: io::Error| format!("{}:{}: {error}", self.host, self.port);
+        let mut stream = TcpStream::connect((self.host.as_str(), self.port)).await.map_err(at)?;
+        stream.set_nodelay(true).map_err(at)?;
+        stream.write_all(&[&PREAMBLE, self.authentication.as_slice()].concat()).await.map_err(at)?;
+        loop {
+            match input.splitter.split(&input.bytes).map_err(|error| error.to_string())? {
+                Some(Split::Whole(length)) => {
+                    let rest = input.bytes.split_off(length);
+                    let reply = std::mem::replace(&mut input.bytes, rest);
+                    self.check_admitted(&reply)?;
+                    return Ok(stream);
+                }
+                Some(_) => return Err("a fragment where the answer to an authentication is expected".to_owned()),
+                None if stream.read_buf(&mut input.bytes).await.map_err(at)? == 0 => {
+                    return Err(format!("{}:{} has closed the connection", self.host, self.port));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The other side must be the member that is meant, and must have let the client in.
+    fn check_admitted(&self, reply: &[u8]) -> Result<(), String> {
+        let message = Message::parse(reply).map_err(|error| error.to_string())?;
+        if message.id() == MessageId::ERROR {
+            let error: ErrorMessage<'_> = message.decode().map_err(|error| error.to_string())?;
+            let text = error.holders.first().and_then(|holder| holder.message);
+            return Err(text.unwrap_or("the authentication failed").to_owned());
+        }
+        let (status, member, cluster) = match message.id() {
+            id if id == authentication_custom::ID.part(1) => {
+                let reply: authentication_custom::Response<'_> = message.decode().map_err(|error| error.to_string())?;
+                (reply.status, reply.member_uuid, reply.cluster_id)
+            }
+            _ => {
+                let reply: authentication::Response<'_> = message.decode().map_err(|error| error.to_string())?;
+                (reply.status, reply.member_uuid, reply.cluster_id)
+            }
+        };
+        if status != 0 {
+            return Err(format!("the authentication was refused with status {status}"));
+        }
+        match member == Some(self.pipe.member) && cluster == self.cluster {
+            true => Ok(()),
+            false => Err(format!("{}:{} is another member", self.host, self.port)),
+        }
+    }
+
+    /// Both ways until one of them ends: fine when the client has gone.
+    async fn pass_on(&self, stream: &mut TcpStream, input: &mut Input) -> Result<(), String> {
+        let (mut read, mut write) = stream.split();
+        tokio::select! {
+            why = self.receive(&mut read, input) => Err(why),
+            sent = self.send(&mut write) => sent.map_err(|error| error.to_string()),
+        }
+    }
+
+    async fn send(&self, write: &mut (impl AsyncWriteExt + Unpin)) -> io::Result<()> {
+        let interval = PING_INTERVAL.min(self.pipe.traffic.config.heartbeat_timeout / 4);
+        loop {
+            match self.pipe.next() {
+                Next::Send(bytes) => write.write_all(&bytes).await?,
+                Next::Close => return Ok(()),
+                Next::Wait => {
+                    if timeout(interval, self.pipe.filled.notified()).await.is_err() {
+                        let mut bytes = Vec::new();
+                        ping::Request {}.encode(PING, -1, &mut bytes);
+                        write.write_all(&bytes).await?;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn receive(&self, read: &mut ReadHalf<'_>, input: &mut Input) -> String {
+        loop {
+            self.wait_for_room().await;
+            if let Err(error) = read.readable().await {
+                return error.to_string();
+            }
+            input.bytes.reserve(self.pipe.traffic.config.read_buffer_bytes);
+            match read.try_read_buf(&mut input.bytes) {
+                Ok(0) => return "it has closed the connection".to_owned(),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return error.to_string(),
+            }
+            let mut at = 0;
+            loop {
+                let rest = input.bytes.get(at..).unwrap_or_default();
+                match input.splitter.split(rest) {
+                    Ok(None) => break,
+                    Ok(Some(Split::Whole(length))) => {
+                        self.pipe.arrived(rest.get(..length).unwrap_or_default());
+                        at += length;
+                    }
+                    Ok(Some(Split::Fragment(length))) => at += length,
+                    Ok(Some(Split::Assembled(length, message))) => {
+                        self.pipe.arrived(&message);
+                        at += length;
+                    }
+                    Err(error) => return error.to_string(),
+                }
+            }
+            input.bytes.drain(..at);
+            if input.bytes.is_empty() {
+                // An idle connection holds no buffer.
+                input.bytes = Vec::new();
+            }
+        }
+    }
+
+    /// Waits while the client does not read its replies.
+    async fn wait_for_room(&self) {
+        let traffic = &self.pipe.traffic;
+        loop {
+            // Made first, so that no call is missed.
+            let drained = traffic.drained.notified();
+            if traffic.link.outbox.reply_bytes() <= traffic.config.write_buffer_bytes_max {
+                return;
+            }
+            drained.await;
+        }
+    }
+}

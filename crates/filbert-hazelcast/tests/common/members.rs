@@ -1,0 +1,225 @@
+//! Several members in one process: each leads some groups of partitions by a log of its own, and all are told the same view. What
+//! is missing is the copying of a log to other members.
+
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use filbert_grid::{
+    Cluster, ClusterView, Environment, GridConfig, MemberView, SystemClock, ViewCallback, replication::GroupId,
+};
+use filbert_hazelcast::DoorConfig;
+use filbert_wire::Uuid;
+
+use super::{
+    Server,
+    loopback::{Loopback, Whims},
+};
+
+pub const GROUPS: u32 = 24;
+pub const PARTITIONS: u32 = 271;
+
+/// The cluster as a test says.
+#[derive(Default)]
+pub struct Told {
+    view: Mutex<Arc<ClusterView>>,
+    callbacks: Mutex<Vec<ViewCallback>>,
+}
+
+impl Told {
+    pub fn set(&self, view: ClusterView) {
+        *self.view.lock().unwrap() = Arc::new(view);
+        for changed in self.callbacks.lock().unwrap().iter() {
+            changed();
+        }
+    }
+
+    pub fn now(&self) -> ClusterView {
+        (**self.view.lock().unwrap()).clone()
+    }
+}
+
+impl Cluster for Told {
+    fn view(&self) -> Arc<ClusterView> {
+        self.view.lock().unwrap().clone()
+    }
+
+    fn on_change(&self, changed: ViewCallback) {
+        self.callbacks.lock().unwrap().push(changed);
+    }
+}
+
+pub struct Member {
+    pub server: Server,
+    pub loopback: Arc<Loopback>,
+    pub told: Arc<Told>,
+    /// The way by which others, and clients that are told of it, come.
+    pub wire: Wire,
+}
+
+impl Member {
+    pub fn uuid(&self) -> Uuid {
+        self.server.grid.member_uuid()
+    }
+
+    fn view(&self) -> MemberView {
+        let address = self.wire.address;
+        MemberView { uuid: self.uuid(), host: address.ip().to_string(), port: address.port(), is_lite: false }
+    }
+}
+
+/// Members that share the groups in turn.
+pub struct Members(pub Vec<Member>);
+
+impl Members {
+    pub fn start(count: usize) -> Self {
+        Self::with(count, |_| {})
+    }
+
+    pub fn with(count: usize, change: impl Fn(&mut DoorConfig)) -> Self {
+        let members = (0..count).map(|at| start(at, &change)).collect();
+        let members = Members(members);
+        for group in 0..GROUPS {
+            members.lead(group, group as usize % count);
+        }
+        members.tell();
+        members
+    }
+
+    /// Has one member lead a group, and no other.
+    pub fn lead(&self, group: u32, leader: usize) {
+        for (at, member) in self.0.iter().enumerate() {
+            if at == leader {
+                member.loopback.elect(&member.server.grid, GroupId(group));
+            } else {
+                member.loopback.depose(&member.server.grid, GroupId(group));
+            }
+        }
+    }
+
+    /// The view in which groups are led in turn.
+    pub fn view(&self) -> ClusterView {
+        let version = self.0[0].told.now().leaders_version + 1;
+        let leader = |partition| Some(self.0[(partition % GROUPS) as usize % self.0.len()].uuid());
+        ClusterView {
+            members: self.0.iter().map(Member::view).collect(),
+            members_version: version,
+            leaders: (0..PARTITIONS).map(leader).collect(),
+            leaders_version: version,
+        }
+    }
+
+    /// Tells all members the view in which groups are led in turn.
+    pub fn tell(&self) {
+        self.tell_that(|_| {});
+    }
+
+    pub fn tell_that(&self, change: impl Fn(&mut ClusterView)) {
+        let mut view = self.view();
+        change(&mut view);
+        for member in &self.0 {
+            member.told.set(view.clone());
+        }
+    }
+
+    /// Moves a group to another member, as all know.
+    pub fn move_group(&self, group: u32, leader: usize) {
+        self.lead(group, leader);
+        let uuid = self.0[leader].uuid();
+        let mut view = self.0[0].told.now();
+        for partition in (group..PARTITIONS).step_by(GROUPS as usize) {
+            view.leaders[partition as usize] = Some(uuid);
+        }
+        view.leaders_version += 1;
+        for member in &self.0 {
+            member.told.set(view.clone());
+        }
+    }
+}
+
+fn start(at: usize, change: &impl Fn(&mut DoorConfig)) -> Member {
+    let environment = Environment { clock: Arc::new(SystemClock::new()), random_seed: 42 + at as u64 };
+    let config = GridConfig { cluster_uuid: Some(Uuid::from_u128(7)), ..GridConfig::default() };
+    let (grid, loopback) = Loopback::start(config, environment, Whims { groups: GROUPS, ..Whims::default() });
+    let told = Arc::new(Told::default());
+    assert!(grid.join_cluster(told.clone()));
+    let mut door = DoorConfig::default();
+    change(&mut door);
+    let server = Server::of(door, grid);
+    let wire = Wire::to(server.address);
+    Member { server, loopback, told, wire }
+}
+
+/// A TCP connection between two sockets that a test can cut.
+pub struct Wire {
+    pub address: SocketAddr,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+    ended: Arc<AtomicBool>,
+    passed: Arc<AtomicUsize>,
+}
+
+impl Wire {
+    pub fn to(target: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (open, ended) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+        let passed = Arc::new(AtomicUsize::new(0));
+        thread::spawn({
+            let (open, ended, passed) = (open.clone(), ended.clone(), passed.clone());
+            move || {
+                for near in listener.incoming() {
+                    if ended.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    let Ok(near) = near else { return };
+                    let Ok(far) = TcpStream::connect(target) else { continue };
+                    near.set_nodelay(true).unwrap();
+                    far.set_nodelay(true).unwrap();
+                    open.lock().unwrap().extend([near.try_clone().unwrap(), far.try_clone().unwrap()]);
+                    let (near2, far2) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+                    let passed = passed.clone();
+                    thread::spawn(move || copy(near, far, &passed));
+                    thread::spawn(move || copy(far2, near2, &AtomicUsize::new(0)));
+                }
+            }
+        });
+        Self { address, open, ended, passed }
+    }
+
+    /// Bytes that have gone to the member.
+    pub fn passed(&self) -> usize {
+        self.passed.load(Ordering::SeqCst)
+    }
+
+    /// Cuts all connections that there are.
+    pub fn cut(&self) {
+        for stream in self.open.lock().unwrap().drain(..) {
+            stream.shutdown(Shutdown::Both).ok();
+        }
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::SeqCst);
+        TcpStream::connect(self.address).ok();
+        self.cut();
+    }
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream, passed: &AtomicUsize) {
+    let mut buffer = vec![0; 1 << 16];
+    while let Ok(bytes) = from.read(&mut buffer) {
+        if bytes == 0 || to.write_all(&buffer[..bytes]).is_err() {
+            break;
+        }
+        passed.fetch_add(bytes, Ordering::SeqCst);
+    }
+    to.shutdown(Shutdown::Write).ok();
+}
