@@ -1,0 +1,111 @@
+//! Commands of the registry, from any member: proposed here if this member leads it, else asked of the member that does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use filbert_cluster::{BootRuntime, Group, MemberId, SubmitError, TransportError};
+use filbert_links::{Channel, Links};
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+use crate::errors::MemberError;
+use crate::registry::{Command, Registry, Reply, read_command, write_command};
+use crate::service::{Request, read};
+
+/// Tries until a leader is found; with what lies between them, longer than a failover takes.
+const TRIES_MAX: u32 = 50;
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The registry's group on this member.
+pub(crate) type RegistryGroup = Group<BootRuntime, Registry>;
+
+/// What the leader of the registry says to another member's command.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Asked {
+    /// It was applied, up to this version.
+    Applied(Reply, u64),
+    /// Another member leads, if one does; nothing was changed.
+    NotLeader(Option<u64>),
+    /// It may have been applied, or not.
+    Unknown,
+}
+
+/// The way to the registry.
+pub(crate) struct Asking {
+    group: RegistryGroup,
+    links: Arc<Links>,
+}
+
+impl Asking {
+    pub(crate) fn new(group: RegistryGroup, links: Arc<Links>) -> Self {
+        Asking { group, links }
+    }
+
+    pub(crate) fn registry(&self) -> &Arc<Registry> {
+        self.group.state_machine()
+    }
+
+    pub(crate) fn group(&self) -> &RegistryGroup {
+        &self.group
+    }
+
+    /// Has a command applied, and waits until it is applied here as well. All commands may be given twice.
+    ///
+    /// # Errors
+    /// No leader was found.
+    pub(crate) async fn ask(&self, command: Command) -> Result<Reply, MemberError> {
+        let mut last = MemberError::Unreachable("nobody leads it".to_owned());
+        for _ in 0..TRIES_MAX {
+            let asked = match self.group.leader() {
+                Some(leader) if leader == self.group.member() => self.propose(write_command(&command)).await,
+                Some(leader) => match self.ask_member(leader, &command).await {
+                    Ok(asked) => asked,
+                    Err(error) => {
+                        last = MemberError::Unreachable(error.to_string());
+                        Asked::NotLeader(None)
+                    }
+                },
+                None => Asked::NotLeader(None),
+            };
+            match asked {
+                Asked::Applied(reply, version) => {
+                    self.registry().reached(version).await;
+                    return Ok(reply);
+                }
+                // A command that is given twice does what it does once.
+                Asked::NotLeader(_) | Asked::Unknown => tokio::time::sleep(PAUSE).await,
+            }
+        }
+        Err(last)
+    }
+
+    async fn ask_member(&self, leader: MemberId, command: &Command) -> Result<Asked, TransportError> {
+        let request = Request::Registry(write_command(command).to_vec()).write();
+        let answer = self.links.call(leader, Channel::Requests, request).await?;
+        read(&answer).map_err(|refusal| TransportError::Refused { member: leader, why: refusal.0 })
+    }
+
+    /// Has a command applied by this member, if it leads.
+    pub(crate) async fn propose(&self, command: Bytes) -> Asked {
+        if let Err(error) = read_command(&command) {
+            return Asked::Applied(Reply::Refused(error.to_string()), 0);
+        }
+        let (sender, answer) = oneshot::channel();
+        let not_leader = |error: SubmitError| match error {
+            SubmitError::NotLeader { leader, .. } => Asked::NotLeader(leader.map(|leader| leader.0)),
+            SubmitError::Overloaded { .. } => Asked::NotLeader(None),
+            SubmitError::Unknown { .. } => Asked::Unknown,
+            error => Asked::Applied(Reply::Refused(error.to_string()), 0),
+        };
+        if let Err((error, _)) = self.group.propose(command, sender) {
+            return not_leader(error);
+        }
+        match answer.await {
+            Ok(Ok((reply, version))) => Asked::Applied(reply, version),
+            Ok(Err(error)) => not_leader(error),
+            Err(_) => Asked::Unknown,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! A member of a cluster: its [`Grid`](filbert_grid::Grid) over groups of partitions that other members hold as well.
+//!
+//! ```text
+//!  Starting::listen ──► joining: founds a cluster, or joins one ──► Member: grid, groups, registry
+//!
+//!  Grid ──► replicator ──► PartitionGroup (filbert-cluster) ──► partitions ──► Grid::apply_batch
+//!                │
+//!                └─ maps ──► asking ──► registry: members, maps, places      view ──► doors (Cluster)
+//!                                          │                                  ▲
+//!                                          └──► upkeep: voters, leaders ──────┘ leading: who leads what
+//! ```
+//!
+//! This crate brings the others together: it alone knows both a grid and groups. It must not know doors, configuration files, or what is in an
+//! entry.
+//!
+//! # Invariants
+//!
+//! - A cluster is founded by one member, and joined by all others (`joining.rs`). A member's id is never given again.
+//! - What the registry says of maps is known on a member before it applies an entry that was made under it.
+//! - A group's voters change one step at a time, and only by its leader; a vote follows after the data (`upkeep.rs`).
+//! - What clients are told has versions that do not go back (`leading.rs`, `registry/state.rs`).
+//!
+//! Start reading at [`Starting`].
+
+mod asking;
+mod errors;
+mod joining;
+mod leading;
+mod member;
+mod partitions;
+mod registry;
+mod replicator;
+mod service;
+mod text;
+mod upkeep;
+mod view;
+
+pub use errors::MemberError;
+pub use member::{Member, MemberSettings, Starting};
+pub use registry::{ClusterSettings, MapFacts, MemberFacts, RegistryState};

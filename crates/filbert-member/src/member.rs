@@ -1,0 +1,360 @@
+//! A member of a cluster, from its start to its end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use filbert_cluster::{
+    BootRuntime, Group, GroupId, GroupSettings, MemberId, Replicas, SharedHeartbeats, Transport, WallClock,
+};
+use filbert_grid::{Clock, Environment, Grid, GridConfig, Millis};
+use filbert_links::{Identity, LinkSettings, Links};
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use crate::asking::Asking;
+use crate::errors::MemberError;
+use crate::joining::{self, Candidate, Entry};
+use crate::partitions::{GridPartitions, GridSlot};
+use crate::registry::{ClusterSettings, Command, MemberFacts, REGISTRY, Registry, RegistryState, Reply};
+use crate::replicator::{MemberReplicator, PartitionGroup};
+use crate::service::{Answering, Joined, MemberService};
+use crate::upkeep::Upkeep;
+use crate::view::Views;
+
+/// Versions of what members send each other that this one speaks.
+const VERSIONS: std::ops::RangeInclusive<u16> = 1..=1;
+
+/// Between two looks at something that is awaited.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What can be set of a member of a cluster.
+#[derive(Clone, Debug)]
+pub struct MemberSettings {
+    /// Where this member listens for others. Port 0 is any free one.
+    pub listen: SocketAddr,
+    /// Where others reach it, host and port. Default none: where it listens.
+    pub public_address: Option<String>,
+    /// Addresses of members, host and port; the member at the first of them founds the cluster. The same on all that start together.
+    pub addresses: Vec<String>,
+    /// Host at which clients reach this member.
+    pub client_host: String,
+    /// The port there.
+    pub client_port: u16,
+    /// Whether it holds no data. Default false.
+    pub is_lite: bool,
+    /// What the cluster is founded with, if this member founds it; another cluster's count of partitions or groups is refused.
+    pub cluster: ClusterSettings,
+    /// Groups. The counts of groups and partitions are the cluster's.
+    pub groups: GroupSettings,
+    /// Links.
+    pub links: LinkSettings,
+    /// After so long without an answer a member is taken for dead. Default 60 s.
+    pub dead_after: Duration,
+}
+
+impl Default for MemberSettings {
+    fn default() -> Self {
+        MemberSettings {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            public_address: None,
+            addresses: Vec::new(),
+            client_host: "127.0.0.1".to_owned(),
+            client_port: 5_701,
+            is_lite: false,
+            cluster: ClusterSettings::default(),
+            groups: GroupSettings::default(),
+            links: LinkSettings::default(),
+            dead_after: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The time of day of a grid, as groups ask for it.
+struct Wall(Arc<dyn Clock>);
+
+impl WallClock for Wall {
+    fn now(&self) -> Millis {
+        self.0.now()
+    }
+}
+
+/// A member whose links are there, and which is in no cluster yet.
+pub struct Starting {
+    settings: MemberSettings,
+    config: GridConfig,
+    environment: Environment,
+    links: Arc<Links>,
+    service: Arc<MemberService>,
+    facts: MemberFacts,
+}
+
+/// A member of a cluster. Dropping it ends nothing: see [`Member::stop`].
+pub struct Member {
+    id: MemberId,
+    grid: Arc<Grid>,
+    links: Arc<Links>,
+    asking: Arc<Asking>,
+    groups: Vec<PartitionGroup>,
+    views: Arc<Views>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Starting {
+    /// Listens for other members. The runtime that this is called in carries the groups; nothing that waits for this member's changes may
+    /// run in it.
+    ///
+    /// # Errors
+    /// The address cannot be listened on, or a setting cannot be used.
+    pub async fn listen(
+        settings: MemberSettings,
+        config: GridConfig,
+        environment: Environment,
+        uuid: Uuid,
+    ) -> Result<Starting, MemberError> {
+        config.validate()?;
+        let failed = |error: std::io::Error| MemberError::Listen {
+            address: settings.listen.to_string(),
+            why: error.to_string(),
+        };
+        let listener = TcpListener::bind(settings.listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let facts = MemberFacts {
+            uuid,
+            address: settings.public_address.clone().unwrap_or_else(|| address.to_string()),
+            client_host: settings.client_host.clone(),
+            client_port: settings.client_port,
+            is_lite: settings.is_lite,
+        };
+        let cluster = ClusterSettings { partitions: config.partition_count, ..settings.cluster };
+        let settings = MemberSettings { cluster, ..settings };
+        let here = Candidate { uuid, wanted: settings.addresses.iter().cloned().collect() };
+        let service = Arc::new(MemberService { here: here.into(), joined: OnceLock::new() });
+        let identity = Identity {
+            cluster: config.cluster_name.clone(),
+            incarnation: uuid,
+            partitions: cluster.partitions,
+            groups: cluster.groups,
+            versions: VERSIONS,
+        };
+        let links = Links::start(settings.links.clone(), identity, Arc::new(Answering(service.clone())))?;
+        links.serve(listener);
+        Ok(Starting { settings, config, environment, links: Arc::new(links), service, facts })
+    }
+
+    /// Where other members reach this one.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.facts.address
+    }
+
+    /// Says at which addresses members are, where that was not known before this one listened.
+    pub fn set_addresses(&mut self, addresses: Vec<String>) {
+        self.service.here.write().wanted = addresses.iter().cloned().collect();
+        self.settings.addresses = addresses;
+    }
+
+    /// Comes into a cluster, and waits until this member holds what it is to hold.
+    ///
+    /// # Errors
+    /// The cluster refuses this member, or a group cannot be started.
+    pub async fn join(self) -> Result<Member, MemberError> {
+        let Starting { settings, mut config, environment, links, service, facts } = self;
+        let here = service.here.read().clone();
+        let entry = joining::enter(&links, &here, &settings.addresses, &facts).await?;
+        let (id, cluster, of_cluster) = match &entry {
+            Entry::Founds => (MemberId(1), Uuid::new_v4(), settings.cluster),
+            Entry::Joins(welcome) => (MemberId(welcome.id), welcome.cluster, welcome.settings),
+        };
+        links.become_member(id)?;
+        (config.cluster_uuid, config.member_uuid) = (Some(cluster), Some(facts.uuid));
+        let groups = GroupSettings { groups: of_cluster.groups, partitions: of_cluster.partitions, ..settings.groups };
+        let transport: Arc<dyn Transport> = Arc::new(SharedHeartbeats::<BootRuntime>::new(links.clone(), &groups));
+        let wall: Arc<dyn WallClock> = Arc::new(Wall(environment.clock.clone()));
+        let (registry, slot) = (Arc::new(Registry::new()), GridSlot::default());
+        let replicas = Arc::new(Replicas::new(id));
+        let of_registry =
+            Group::start(id, REGISTRY, groups.clone(), transport.clone(), wall.clone(), registry.clone()).await?;
+        replicas.add(REGISTRY, of_registry.clone());
+        let mut of_partitions: Vec<PartitionGroup> = Vec::new();
+        for group in (0..groups.groups).map(GroupId) {
+            let partitions =
+                GridPartitions::new(group, groups.groups, groups.partitions, slot.clone(), registry.clone());
+            let (transport, wall) = (transport.clone(), wall.clone());
+            let started = Group::start(id, group, groups.clone(), transport, wall, Arc::new(partitions)).await?;
+            replicas.add(group, started.clone());
+            of_partitions.push(started);
+        }
+        let asking = Arc::new(Asking::new(of_registry, links.clone()));
+        let maps_max = config.objects_max;
+        let replicator = MemberReplicator::new(of_partitions.clone(), asking.clone(), maps_max, Handle::current());
+        let grid = Grid::replicated(config, environment, Arc::new(replicator))?;
+        slot.set(&grid);
+        let views = Arc::new(Views::new(registry.clone()));
+        grid.join_cluster(views.clone());
+        let heard = views.clone();
+        let joined = Joined {
+            replicas,
+            asking: asking.clone(),
+            heard: Arc::new(move |member, leading| heard.hear(member, &leading)),
+        };
+        // Nobody else starts this member.
+        let _first = service.joined.set(joined);
+        let mut member =
+            Member { id, grid, links: links.clone(), asking, groups: of_partitions, views, tasks: Vec::new() };
+        member.tasks.push(tokio::spawn(follow_maps(registry, Arc::downgrade(&member.grid))));
+        if matches!(entry, Entry::Founds) {
+            member.found(cluster, of_cluster, facts).await?;
+        }
+        let upkeep = Upkeep {
+            member: id,
+            groups: member.groups.clone(),
+            asking: member.asking.clone(),
+            links,
+            views: member.views.clone(),
+            dead_after: settings.dead_after,
+        };
+        member.tasks.push(tokio::spawn(Arc::new(upkeep).run()));
+        member.settle().await;
+        tracing::info!("member {id} is in the cluster {cluster}");
+        Ok(member)
+    }
+}
+
+impl Member {
+    /// Makes the groups with this member alone; others join them.
+    async fn found(&self, cluster: Uuid, settings: ClusterSettings, facts: MemberFacts) -> Result<(), MemberError> {
+        let alone: BTreeSet<MemberId> = [self.id].into();
+        self.asking.group().form(&alone).await?;
+        let members: BTreeMap<u64, MemberFacts> = [(self.id.0, facts)].into();
+        match self.asking.ask(Command::Found { cluster, settings, members }).await? {
+            Reply::Done => {}
+            reply => return Err(MemberError::Refused(format!("founding a cluster was answered by {reply:?}"))),
+        }
+        for group in &self.groups {
+            group.form(&alone).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until this member knows itself, a leader of each group is known, and it holds what it is to hold.
+    async fn settle(&self) {
+        while !self.is_settled() {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        let state = self.registry();
+        if state.member(self.id).is_none() {
+            return false;
+        }
+        (0..).map(GroupId).zip(&self.groups).all(|(id, group)| {
+            let is_held = !state.places(id).contains(&self.id) || group.status().voters.contains(&self.id);
+            is_held && self.views.leader(id).is_some()
+        })
+    }
+
+    /// This member's id in the cluster. It is never given again.
+    #[must_use]
+    pub fn id(&self) -> MemberId {
+        self.id
+    }
+
+    /// The grid, over groups that other members hold as well.
+    #[must_use]
+    pub fn grid(&self) -> &Arc<Grid> {
+        &self.grid
+    }
+
+    /// Its connections.
+    #[must_use]
+    pub fn links(&self) -> &Arc<Links> {
+        &self.links
+    }
+
+    /// What all members agree on beside the data, as far as this one knows.
+    #[must_use]
+    pub fn registry(&self) -> Arc<RegistryState> {
+        self.asking.registry().state()
+    }
+
+    /// Where this member stands in each group of partitions, by number.
+    #[must_use]
+    pub fn groups(&self) -> Vec<filbert_cluster::GroupStatus> {
+        self.groups.iter().map(Group::status).collect()
+    }
+
+    /// All that the log of a group has decided here: for tests, and for whoever looks for a defect.
+    #[must_use]
+    pub fn group_state(&self, group: u32) -> Option<(Option<u64>, Vec<u8>)> {
+        Some(self.groups.get(usize::try_from(group).ok()?)?.state())
+    }
+
+    /// Takes a member out that is dead: it is never let in again under its id.
+    ///
+    /// # Errors
+    /// The registry has no leader.
+    pub async fn remove(&self, member: MemberId) -> Result<(), MemberError> {
+        if self.registry().member(member).is_none() {
+            return Err(MemberError::NoMember(member));
+        }
+        self.asking.ask(Command::Remove { member: member.0 }).await.map(|_| ())
+    }
+
+    /// Leaves the cluster in order: others take over what this member leads and holds, as far as there are others, and only then it is taken
+    /// out.
+    ///
+    /// # Errors
+    /// The registry has no leader.
+    pub async fn leave(&self) -> Result<(), MemberError> {
+        let is_last = self.registry().members().filter(|(_, facts)| !facts.is_lite).count() <= 1;
+        if is_last {
+            return Ok(());
+        }
+        self.asking.ask(Command::Leave { member: self.id.0 }).await?;
+        while self.views.votes(self.id) {
+            tokio::time::sleep(PAUSE).await;
+        }
+        self.asking.ask(Command::Remove { member: self.id.0 }).await.map(|_| ())
+    }
+
+    /// Ends this member: at once, whatever it leads. See [`Member::leave`] for the other way.
+    pub async fn stop(self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+        for group in &self.groups {
+            group.stop().await;
+        }
+        self.asking.group().stop().await;
+        self.links.stop().await;
+        self.grid.shutdown();
+    }
+}
+
+/// Has the grid know the maps that the registry knows.
+async fn follow_maps(registry: Arc<Registry>, grid: std::sync::Weak<Grid>) {
+    let mut versions = registry.watch();
+    let mut known: Arc<RegistryState> = Arc::default();
+    loop {
+        let state = registry.state();
+        let Some(grid) = grid.upgrade() else { return };
+        for (id, _) in known.maps().filter(|(id, _)| !state.knows_map(*id)) {
+            grid.map_dropped(id);
+        }
+        for (id, facts) in state.maps().filter(|(id, _)| !known.knows_map(*id)) {
+            if let Err(error) = grid.map_made(id, &facts.name, facts.settings()) {
+                tracing::warn!(map = facts.name, "the map is not known here: {error}");
+            }
+        }
+        known = state;
+        drop(grid);
+        if versions.changed().await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A group of the grid's partitions, as the state machine of its log.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use bytes::Bytes;
+use filbert_cluster::{Applying, GroupId, MemberId, OwnedReply, StateMachine, StateMachineError, SubmitError};
+use filbert_grid::Grid;
+use filbert_grid::replication::{self, Answers, GroupExport, GroupImport, Part};
+use filbert_store::{Decoder, Millis};
+
+use crate::errors::told;
+use crate::registry::Registry;
+
+/// The grid of a member, which is made after its groups and goes before them.
+#[derive(Clone, Default)]
+pub(crate) struct GridSlot(Arc<OnceLock<Weak<Grid>>>);
+
+impl GridSlot {
+    pub(crate) fn set(&self, grid: &Arc<Grid>) {
+        // There is one grid for each member.
+        let _first = self.0.set(Arc::downgrade(grid));
+    }
+
+    pub(crate) fn get(&self) -> Option<Arc<Grid>> {
+        self.0.get()?.upgrade()
+    }
+}
+
+/// The partitions of one group on this member.
+pub(crate) struct GridPartitions {
+    group: GroupId,
+    groups: u32,
+    partitions: u32,
+    grid: GridSlot,
+    registry: Arc<Registry>,
+}
+
+impl GridPartitions {
+    pub(crate) fn new(group: GroupId, groups: u32, partitions: u32, grid: GridSlot, registry: Arc<Registry>) -> Self {
+        GridPartitions { group, groups, partitions, grid, registry }
+    }
+
+    fn of_grid(&self) -> replication::GroupId {
+        replication::GroupId(self.group.0)
+    }
+
+    fn grid(&self) -> Result<Arc<Grid>, StateMachineError> {
+        self.grid.get().ok_or_else(|| StateMachineError::Unfit("this member's grid is gone".to_owned()))
+    }
+}
+
+fn unfit(error: &impl ToString) -> StateMachineError {
+    StateMachineError::Unfit(error.to_string())
+}
+
+impl StateMachine for GridPartitions {
+    type Awaiting = Answers;
+    type Export = GroupExport;
+    type Import = Option<GroupImport>;
+
+    fn check(&self, commands: &Bytes) -> Result<(), SubmitError> {
+        for command in Decoder::new(commands)? {
+            let (partition, _) = command?;
+            if partition.0 >= self.partitions || GroupId::of(partition, self.groups) != self.group {
+                return Err(SubmitError::OtherGroup { partition, group: self.group });
+            }
+        }
+        Ok(())
+    }
+
+    fn requirement(&self) -> u64 {
+        self.registry.state().version
+    }
+
+    async fn reached(&self, requirement: u64) {
+        self.registry.reached(requirement).await;
+    }
+
+    fn touches_for(&self, commands: &Bytes, stamp: Millis) -> Bytes {
+        let touches = self.grid.get().and_then(|grid| grid.touches_for(commands, stamp).ok().flatten());
+        touches.map(Bytes::from).unwrap_or_default()
+    }
+
+    fn touches_until(&self, now: Millis, until: Millis, limit: usize) -> Bytes {
+        let touches = self.grid.get().and_then(|grid| grid.touches_until(self.of_grid(), now, until, limit));
+        touches.map(Bytes::from).unwrap_or_default()
+    }
+
+    fn leadership_gained(&self) {
+        if let Some(grid) = self.grid.get() {
+            grid.leadership_gained(self.of_grid());
+        }
+    }
+
+    fn leadership_lost(&self, leader: Option<MemberId>) {
+        let hint =
+            leader.map_or_else(|| "nobody leads it now".to_owned(), |leader| format!("member {leader} leads it"));
+        if let Some(grid) = self.grid.get() {
+            grid.leadership_lost(self.of_grid(), &hint);
+        }
+    }
+
+    /// Replies are told by the grid, under the partitions' locks. None are kept: nothing here is submitted by an origin.
+    fn apply(
+        &self,
+        stamp: Millis,
+        leads: bool,
+        submissions: Vec<Applying<Answers>>,
+    ) -> Result<Vec<Vec<OwnedReply>>, StateMachineError> {
+        let grid = self.grid()?;
+        let (mut parts, mut bytes) = (Vec::with_capacity(submissions.len()), Vec::with_capacity(submissions.len()));
+        for Applying { touches, commands, awaiting, .. } in submissions {
+            if !touches.is_empty() {
+                bytes.push((touches, None));
+            }
+            if !commands.is_empty() {
+                bytes.push((commands, awaiting));
+            }
+        }
+        for (commands, answers) in &mut bytes {
+            parts.push(Part { commands, answers: answers.take() });
+        }
+        grid.apply_batch(stamp, leads, &mut parts).map_err(|error| unfit(&error))?;
+        Ok(Vec::new())
+    }
+
+    fn answer(&self, awaiting: Answers, answer: Result<Vec<OwnedReply>, SubmitError>) {
+        if let Err(error) = answer {
+            awaiting.refuse(told(self.of_grid(), &error));
+        }
+    }
+
+    fn begin_export(&self) -> Option<GroupExport> {
+        self.grid.get()?.begin_export(self.of_grid())
+    }
+
+    fn export_page(&self, export: &mut GroupExport, bytes_min: usize) -> Option<Bytes> {
+        export.page(bytes_min).map(Bytes::from)
+    }
+
+    fn begin_import(&self) -> Option<GroupImport> {
+        Some(self.grid.get()?.begin_import(self.of_grid()))
+    }
+
+    fn import_page(&self, import: &mut Option<GroupImport>, page: Bytes) -> Result<(), StateMachineError> {
+        match import {
+            Some(import) => Ok(import.page(&page)?),
+            None => self.grid().map(|_| ()),
+        }
+    }
+
+    fn check_import(&self, import: &Option<GroupImport>) -> Result<(), StateMachineError> {
+        let (found, expected) = import.as_ref().map_or((0, 1), GroupImport::progress);
+        if found != expected {
+            return Err(StateMachineError::Unfit(format!("it has {found} partitions, expected {expected}")));
+        }
+        Ok(())
+    }
+
+    fn install(&self, import: Option<GroupImport>) -> Millis {
+        match (self.grid.get(), import) {
+            (Some(grid), Some(import)) => grid.install(import),
+            _ => Millis(i64::MIN),
+        }
+    }
+
+    fn logged_state(&self) -> Vec<u8> {
+        self.grid.get().map_or_else(Vec::new, |grid| grid.logged_state(self.of_grid()))
+    }
+}

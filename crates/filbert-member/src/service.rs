@@ -1,0 +1,131 @@
+//! What this member answers others: consensus, commands of the registry, what others lead, and whoever wants to join.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use filbert_cluster::{BootRuntime, BoxFuture, MemberId, Replicas};
+use filbert_links::{Channel, Peer, Refusal, Service};
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::asking::Asking;
+use crate::joining::{Candidate, Greeting};
+use crate::leading::Leading;
+use crate::registry::{ClusterSettings, Command, MemberFacts, Reply};
+
+/// Version of what is sent here.
+const VERSION: u8 = 1;
+
+/// What members ask each other beside consensus.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Who is at an address?
+    Greet,
+    /// A member wants to join.
+    Join(MemberFacts),
+    /// A command of the registry.
+    Registry(Vec<u8>),
+    /// What the sender leads.
+    Leading(Leading),
+}
+
+/// What a member that joined is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Welcome {
+    pub(crate) id: u64,
+    #[serde(with = "crate::text")]
+    pub(crate) cluster: Uuid,
+    pub(crate) settings: ClusterSettings,
+    pub(crate) members: BTreeMap<u64, MemberFacts>,
+}
+
+impl Request {
+    pub(crate) fn write(&self) -> Bytes {
+        write(self)
+    }
+}
+
+pub(crate) fn write<T: Serialize>(what: &T) -> Bytes {
+    let mut out = vec![VERSION];
+    // Writing into memory does not fail, and nothing here has keys that are not texts.
+    let _written = serde_json::to_writer(&mut out, what);
+    out.into()
+}
+
+pub(crate) fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, Refusal> {
+    match bytes.split_first() {
+        Some((&VERSION, json)) => {
+            serde_json::from_slice(json).map_err(|error| Refusal(format!("cannot read a message: {error}")))
+        }
+        Some((version, _)) => Err(Refusal(format!("a message of version {version}, expected version {VERSION}"))),
+        None => Err(Refusal("a message without bytes".to_owned())),
+    }
+}
+
+/// What there is once this member is in a cluster.
+pub(crate) struct Joined {
+    pub(crate) replicas: Arc<Replicas<BootRuntime>>,
+    pub(crate) asking: Arc<Asking>,
+    /// What others say that they lead.
+    pub(crate) heard: Arc<dyn Fn(MemberId, Leading) + Send + Sync>,
+}
+
+/// Answers other members.
+pub(crate) struct MemberService {
+    pub(crate) here: RwLock<Candidate>,
+    pub(crate) joined: OnceLock<Joined>,
+}
+
+impl MemberService {
+    async fn answer_message(self: Arc<Self>, from: Peer, channel: Channel, request: Bytes) -> Result<Bytes, Refusal> {
+        match (read(&request)?, channel, self.joined.get()) {
+            (Request::Greet, _, None) => Ok(write(&Greeting::Alone(self.here.read().clone()))),
+            (Request::Greet, _, Some(joined)) => {
+                Ok(write(&Greeting::InCluster(joined.asking.registry().state().cluster)))
+            }
+            (Request::Join(facts), Channel::Join, Some(joined)) => self.let_in(joined, facts).await,
+            (_, _, None) => Err(Refusal("this member is in no cluster yet".to_owned())),
+            (Request::Registry(command), Channel::Requests, Some(joined)) => {
+                let asked = joined.asking.propose(command.into()).await;
+                Ok(write(&asked))
+            }
+            (Request::Leading(leading), Channel::Requests, Some(joined)) => {
+                let Some(member) = from.member else {
+                    return Err(Refusal("a member without an id leads nothing".to_owned()));
+                };
+                (joined.heard)(member, leading);
+                Ok(write(&true))
+            }
+            _ => Err(Refusal("a message that this kind of connection does not carry".to_owned())),
+        }
+    }
+
+    async fn let_in(&self, joined: &Joined, facts: MemberFacts) -> Result<Bytes, Refusal> {
+        let reply = joined.asking.ask(Command::Join { facts }).await.map_err(|error| Refusal(error.to_string()))?;
+        let Reply::Member(id) = reply else { return Err(Refusal(format!("not let in: {reply:?}"))) };
+        let state = joined.asking.registry().state();
+        let members = state.members().map(|(id, facts)| (id.0, facts.clone())).collect();
+        Ok(write(&Welcome { id, cluster: state.cluster, settings: state.settings, members }))
+    }
+}
+
+/// A service that is shared with whoever starts the member.
+pub(crate) struct Answering(pub(crate) Arc<MemberService>);
+
+impl Service for Answering {
+    fn answer(&self, from: Peer, channel: Channel, request: Bytes) -> BoxFuture<Result<Bytes, Refusal>> {
+        let service = self.0.clone();
+        match (channel, service.joined.get()) {
+            (Channel::Consensus(_), Some(joined)) => {
+                let replicas = joined.replicas.clone();
+                Box::pin(async move { replicas.answer(request).await.map_err(|error| Refusal(error.to_string())) })
+            }
+            (Channel::Consensus(_), None) => {
+                Box::pin(std::future::ready(Err(Refusal("this member is in no cluster yet".to_owned()))))
+            }
+            _ => Box::pin(service.answer_message(from, channel, request)),
+        }
+    }
+}

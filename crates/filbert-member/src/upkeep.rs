@@ -1,0 +1,271 @@
+//! What a member does for the groups that it leads, and tells others of them.
+//!
+//! The registry says who is to hold a group. Its leader brings that about, one step at a time: a member that lacks the group follows it
+//! first, without a vote; when all that are wanted have caught up, one joint change makes them the voters. A group is never left with
+//! fewer voters than it had because a member died: only one that leaves in order makes it smaller.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use filbert_cluster::{BootRuntime, Group, GroupId, GroupStatus, MemberId, MembershipError, StateMachine};
+use filbert_links::{Channel, Links};
+
+use crate::asking::Asking;
+use crate::leading::{Leading, Led};
+use crate::registry::{Command, REGISTRY, RegistryState};
+use crate::replicator::PartitionGroup;
+use crate::service::Request;
+use crate::view::Views;
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Others are told of what this member leads so often, even without a change.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
+/// A member that has caught up within so many entries is close enough to vote: it has the rest before the change is made.
+const LAG_MAX: u64 = 64;
+/// Between two times that leadership is handed over by this member.
+const HANDED_EVERY: Duration = Duration::from_millis(300);
+
+/// What upkeep works on.
+pub(crate) struct Upkeep {
+    pub(crate) member: MemberId,
+    pub(crate) groups: Vec<PartitionGroup>,
+    pub(crate) asking: Arc<Asking>,
+    pub(crate) links: Arc<Links>,
+    pub(crate) views: Arc<Views>,
+    /// After so long without an answer a member is taken for dead.
+    pub(crate) dead_after: Duration,
+}
+
+/// What the next step towards the wanted voters is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// A member is to follow.
+    Learn(MemberId),
+    /// These are to vote.
+    Vote(BTreeSet<MemberId>),
+    /// A member need not follow any more.
+    Forget(MemberId),
+    /// Another member is to lead.
+    Hand(MemberId),
+}
+
+/// The next step of a group, if there is one. `wanted` are its voters, the one that is to lead first; `learners` may follow without a vote;
+/// `stays` says whether a voter that is not wanted is dead rather than leaving in order.
+fn next_step(
+    status: &GroupStatus,
+    leader: MemberId,
+    wanted: &[MemberId],
+    learners: &BTreeSet<MemberId>,
+    leaves: impl Fn(MemberId) -> bool,
+) -> Option<Step> {
+    if status.is_joint || wanted.is_empty() {
+        return None;
+    }
+    let follows = |id: &MemberId| status.voters.contains(id) || status.learners.contains(id);
+    let target: BTreeSet<MemberId> = wanted.iter().copied().collect();
+    if let Some(missing) = target.iter().chain(learners).find(|id| !follows(id)) {
+        return Some(Step::Learn(*missing));
+    }
+    let committed = status.committed.unwrap_or(0);
+    let has_caught_up = |id: &MemberId| {
+        *id == leader || status.matched.get(id).is_some_and(|upto| upto.saturating_add(LAG_MAX) >= committed)
+    };
+    if target != status.voters {
+        let is_smaller = target.len() < status.voters.len();
+        let in_order = status.voters.difference(&target).all(|id| leaves(*id));
+        // One that leads does not take its own vote away: it hands over first.
+        let led_by_wanted = target.contains(&leader);
+        if !led_by_wanted {
+            return target.iter().find(|id| status.voters.contains(id) && has_caught_up(id)).copied().map(Step::Hand);
+        }
+        if target.iter().all(has_caught_up) && (!is_smaller || in_order) {
+            return Some(Step::Vote(target));
+        }
+        return None;
+    }
+    if let Some(gone) = status.learners.iter().find(|id| !target.contains(id) && !learners.contains(id)) {
+        return Some(Step::Forget(*gone));
+    }
+    let first = *wanted.first()?;
+    let is_there = status.heard.get(&first).is_some_and(|ago| *ago < Duration::from_millis(500));
+    (first != leader && is_there && has_caught_up(&first)).then_some(Step::Hand(first))
+}
+
+/// A group, if this member leads it.
+fn led<S: StateMachine>(id: GroupId, group: &Group<BootRuntime, S>) -> Option<Led> {
+    let term = group.has_lease()?;
+    Some(Led { group: id.0, term, voters: group.status().voters.iter().map(|voter| voter.0).collect() })
+}
+
+impl Upkeep {
+    /// Looks after the groups until the future is dropped.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut told = (Leading::default(), Instant::now());
+        let mut handed = Instant::now();
+        let registry = self.asking.registry().clone();
+        let mut version = 0;
+        loop {
+            let state = registry.state();
+            if state.version != version {
+                version = state.version;
+                self.know_addresses(&state);
+                self.views.renew();
+            }
+            let leading = self.leading();
+            self.views.hear(self.member, &leading);
+            if leading != told.0 || told.1.elapsed() >= TOLD_EVERY {
+                self.tell(&state, &leading);
+                told = (leading, Instant::now());
+            }
+            for (id, group) in (0..).map(GroupId).zip(&self.groups) {
+                self.step(group, &state, &state.places(id), &BTreeSet::new(), &mut handed).await;
+            }
+            let followers: BTreeSet<MemberId> = state.members().map(|(id, _)| id).collect();
+            self.step(self.asking.group(), &state, &state.registry_places(), &followers, &mut handed).await;
+            self.bury(&state).await;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    fn know_addresses(&self, state: &RegistryState) {
+        for (id, facts) in state.members().filter(|(id, _)| *id != self.member) {
+            self.links.addresses().set(id, facts.address.as_str());
+        }
+    }
+
+    /// The groups that this member leads, and may answer for.
+    fn leading(&self) -> Leading {
+        let of_partitions = (0..).map(GroupId).zip(&self.groups).filter_map(|(id, group)| led(id, group));
+        Leading { groups: of_partitions.chain(led(REGISTRY, self.asking.group())).collect() }
+    }
+
+    fn tell(&self, state: &RegistryState, leading: &Leading) {
+        let request = Request::Leading(leading.clone()).write();
+        for (id, _) in state.members().filter(|(id, _)| *id != self.member) {
+            // Whoever is not reached hears of it next time.
+            drop(self.links.call(id, Channel::Requests, request.clone()));
+        }
+    }
+
+    async fn step<S: StateMachine>(
+        &self,
+        group: &Group<BootRuntime, S>,
+        state: &RegistryState,
+        wanted: &[MemberId],
+        learners: &BTreeSet<MemberId>,
+        handed: &mut Instant,
+    ) {
+        if group.has_lease().is_none() {
+            return;
+        }
+        let status = group.status();
+        let leaves = |id| state.is_leaving(id);
+        let Some(step) = next_step(&status, self.member, wanted, learners, leaves) else { return };
+        let done = match &step {
+            Step::Learn(id) => group.add_learner(*id).await,
+            Step::Vote(voters) => group.change_voters(&status.voters, voters.clone()).await,
+            Step::Forget(id) => group.remove_learner(*id).await,
+            Step::Hand(id) => {
+                if handed.elapsed() < HANDED_EVERY {
+                    return;
+                }
+                *handed = Instant::now();
+                group.transfer_leadership(*id).await.map_err(MembershipError::from)
+            }
+        };
+        match done {
+            Ok(()) => tracing::debug!(member = %self.member, ?step, "a group was changed"),
+            // Somebody else has, or will: it is looked at again.
+            Err(error) => tracing::debug!(member = %self.member, ?step, "a group is not changed yet: {error}"),
+        }
+    }
+
+    /// Takes members out that have not answered for long, if this member leads the registry.
+    async fn bury(&self, state: &RegistryState) {
+        let group = self.asking.group();
+        if group.has_lease().is_none() {
+            return;
+        }
+        let heard = group.status().heard;
+        let is_dead = |id: &MemberId| *id != self.member && heard.get(id).is_some_and(|ago| *ago > self.dead_after);
+        let dead: Vec<MemberId> = state.members().map(|(id, _)| id).filter(is_dead).collect();
+        if dead.is_empty() {
+            return;
+        }
+        if dead.len() * 3 > state.members().count() {
+            // The network is the suspect.
+            tracing::warn!(
+                "{} of {} members do not answer, none of them is taken out",
+                dead.len(),
+                state.members().count()
+            );
+            return;
+        }
+        for id in dead {
+            tracing::warn!("member {id} has not answered for {:?}, and is taken out", self.dead_after);
+            if let Err(error) = self.asking.ask(Command::Remove { member: id.0 }).await {
+                tracing::warn!("member {id} is not taken out: {error}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(ids: &[u64]) -> BTreeSet<MemberId> {
+        ids.iter().copied().map(MemberId).collect()
+    }
+
+    fn status(voters: &[u64], learners: &[u64], matched: &[(u64, u64)]) -> GroupStatus {
+        GroupStatus {
+            term: 1,
+            leads: true,
+            leader: Some(MemberId(1)),
+            committed: Some(100),
+            applied: Some(100),
+            purged: None,
+            voters: ids(voters),
+            learners: ids(learners),
+            matched: matched.iter().map(|(id, upto)| (MemberId(*id), *upto)).collect(),
+            heard: matched.iter().map(|(id, _)| (MemberId(*id), Duration::ZERO)).collect(),
+            is_joint: false,
+            log_bytes: 0,
+            log_entries: 0,
+            waiting_bytes: 0,
+            failure: None,
+        }
+    }
+
+    fn step(status: &GroupStatus, wanted: &[u64], leaving: &[u64]) -> Option<Step> {
+        let wanted: Vec<MemberId> = wanted.iter().copied().map(MemberId).collect();
+        next_step(status, MemberId(1), &wanted, &BTreeSet::new(), |id| leaving.contains(&id.0))
+    }
+
+    #[test]
+    fn a_member_follows_catches_up_votes_and_then_leads() {
+        assert_eq!(step(&status(&[1], &[], &[]), &[2, 1], &[]), Some(Step::Learn(MemberId(2))));
+        assert_eq!(step(&status(&[1], &[2], &[(2, 5)]), &[2, 1], &[]), None);
+        assert_eq!(step(&status(&[1], &[2], &[(2, 90)]), &[2, 1], &[]), Some(Step::Vote(ids(&[1, 2]))));
+        assert_eq!(step(&status(&[1, 2], &[], &[(2, 100)]), &[2, 1], &[]), Some(Step::Hand(MemberId(2))));
+        assert_eq!(step(&status(&[1, 2], &[], &[(2, 100)]), &[1, 2], &[]), None);
+        assert_eq!(step(&status(&[1, 2], &[3], &[(2, 100)]), &[1, 2], &[]), Some(Step::Forget(MemberId(3))));
+    }
+
+    #[test]
+    fn dead_out_and_new_in_is_one_change_and_nothing_shrinks_by_death() {
+        let dead = status(&[1, 2, 3], &[4], &[(2, 100), (4, 100)]);
+        assert_eq!(step(&dead, &[1, 2, 4], &[]), Some(Step::Vote(ids(&[1, 2, 4]))));
+        assert_eq!(step(&dead, &[1, 2], &[]), None);
+        assert_eq!(step(&dead, &[1, 2], &[3]), Some(Step::Vote(ids(&[1, 2]))));
+    }
+
+    #[test]
+    fn a_leader_that_goes_hands_over_before_its_vote_is_taken() {
+        let led = status(&[1, 2, 3], &[], &[(2, 100), (3, 100)]);
+        assert_eq!(step(&led, &[2, 3], &[1]), Some(Step::Hand(MemberId(2))));
+    }
+}

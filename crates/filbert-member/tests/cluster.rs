@@ -1,0 +1,345 @@
+//! Members in one process, over real links: they form a cluster, make changes together, and go on without those that die.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::print_stdout, reason = "tests")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use filbert_cluster::{GroupSettings, MemberId};
+use filbert_grid::{
+    Caller, Change, Environment, ErrorKind, EvictionConfig, EvictionPolicy, Expiry, Grid, GridConfig, GridError,
+    IndexConfig, IndexKind, Map, MapConfig, MaxSizePolicy, PutMode, Refused, SystemClock,
+};
+use filbert_member::{Member, MemberError, MemberSettings, Starting};
+use uuid::Uuid;
+
+const CALLER: Caller = Caller { client: Uuid::nil(), thread: 1 };
+
+fn environment() -> Environment {
+    Environment { clock: Arc::new(SystemClock::new()), random_seed: Uuid::new_v4().as_u64_pair().0 }
+}
+
+async fn listen(groups: &GroupSettings, grid: &GridConfig) -> Starting {
+    let settings = MemberSettings { groups: groups.clone(), ..MemberSettings::default() };
+    Starting::listen(settings, grid.clone(), environment(), Uuid::new_v4()).await.unwrap()
+}
+
+/// One more member of a cluster.
+async fn join(addresses: &[String], groups: &GroupSettings, grid: &GridConfig) -> Member {
+    let mut starting = listen(groups, grid).await;
+    starting.set_addresses(addresses.to_vec());
+    starting.join().await.unwrap()
+}
+
+/// So many members that start at once.
+async fn cluster(members: usize) -> (Vec<Member>, Vec<String>) {
+    cluster_with(members, &GroupSettings::default(), &GridConfig::default()).await
+}
+
+async fn cluster_with(members: usize, groups: &GroupSettings, grid: &GridConfig) -> (Vec<Member>, Vec<String>) {
+    // For whoever runs one test with FILBERT_LOG set.
+    if std::env::var_os("FILBERT_LOG").is_some() {
+        let debug = tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_test_writer();
+        let _first = debug.try_init();
+    }
+    let mut starting = Vec::new();
+    for _ in 0..members {
+        starting.push(listen(groups, grid).await);
+    }
+    let addresses: Vec<String> = starting.iter().map(|member| member.address().to_owned()).collect();
+    starting.iter_mut().for_each(|member| member.set_addresses(addresses.clone()));
+    let joining: Vec<_> = starting.into_iter().map(|member| tokio::spawn(member.join())).collect();
+    let mut joined = Vec::new();
+    for member in joining {
+        joined.push(member.await.unwrap().unwrap());
+    }
+    (joined, addresses)
+}
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert!(begin.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
+    }
+}
+
+/// Whether every group has so many voters and one leader, spread evenly, and all members know as much.
+fn is_whole(members: &[&Member], voters: usize) -> bool {
+    let groups: Vec<_> = members.iter().map(|member| member.groups()).collect();
+    let count = groups[0].len();
+    let leads: Vec<usize> = groups.iter().map(|of| of.iter().filter(|status| status.leads).count()).collect();
+    (0..count).all(|group| {
+        let leaders = groups.iter().filter(|of| of[group].leads).count();
+        leaders == 1 && groups.iter().all(|of| of[group].voters.len() == voters && !of[group].is_joint)
+    }) && leads.iter().max().unwrap() - leads.iter().min().unwrap() <= 2
+}
+
+/// The grid of the member that leads a key's partition, as members know.
+fn leader_of<'m>(members: &[&'m Member], map: &Map, key: &[u8]) -> Option<&'m Arc<Grid>> {
+    let partition = map.partition_of(key);
+    members.iter().map(|member| member.grid()).find(|grid| {
+        let view = grid.cluster().unwrap().view();
+        view.leaders[partition.0 as usize] == Some(grid.member_uuid())
+    })
+}
+
+fn put(grid: &Grid, key: &[u8], value: &[u8]) -> Result<(), GridError> {
+    let map = grid.map("m")?;
+    let change = Change::Put { key, value, expiry: Expiry::NEVER, mode: PutMode::Set };
+    match map.change(map.partition_of(key), CALLER, change, |_| ()) {
+        Ok(()) => Ok(()),
+        Err(Refused::Error(error)) => Err(error),
+        Err(Refused::Locked { .. }) => panic!("nobody locks"),
+    }
+}
+
+fn get(grid: &Grid, key: &[u8]) -> Result<Option<Vec<u8>>, GridError> {
+    let map = grid.map("m")?;
+    let partition = map.partition_of(key);
+    map.answering(partition, || map.get(partition, key, |value| value.map(<[u8]>::to_vec)))
+}
+
+fn key(n: u32) -> Vec<u8> {
+    format!("some-key-{n:06}").into_bytes()
+}
+
+/// Makes a change at whichever member leads, and again where that is safe; `false` if its outcome is not known.
+fn put_somewhere(members: &[&Member], n: u32) -> bool {
+    let map = members[0].grid().existing_map("m").unwrap();
+    loop {
+        let Some(grid) = leader_of(members, &map, &key(n)) else {
+            std::thread::sleep(Duration::from_millis(5));
+            continue;
+        };
+        match put(grid, &key(n), b"value") {
+            Ok(()) => return true,
+            Err(error) if error.kind() == ErrorKind::Indeterminate => return false,
+            Err(error) if error.kind() == ErrorKind::NotLeader => std::thread::sleep(Duration::from_millis(5)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn has_somewhere(members: &[&Member], n: u32) -> bool {
+    let map = members[0].grid().existing_map("m").unwrap();
+    loop {
+        let found = leader_of(members, &map, &key(n)).map(|grid| get(grid, &key(n)));
+        match found {
+            Some(Ok(value)) => return value.is_some(),
+            _ => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}
+
+/// Runs what waits for changes beside the runtime that makes them.
+async fn beside<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
+    tokio::task::block_in_place(wait)
+}
+
+async fn same_everywhere(members: &[&Member]) {
+    for group in 0..24 {
+        until("all members have applied the same", || {
+            let states: Vec<_> = members.iter().map(|member| member.group_state(group).unwrap()).collect();
+            states.iter().all(|state| *state == states[0])
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn members_that_start_at_once_form_one_cluster_and_hold_the_same() {
+    let begin = Instant::now();
+    let (members, _) = cluster(3).await;
+    println!("three members are there after {:?}", begin.elapsed());
+    let all: Vec<&Member> = members.iter().collect();
+    until("every group has three voters", || is_whole(&all, 3)).await;
+    println!("every group has three voters after {:?}", begin.elapsed());
+    assert!(members.iter().all(|member| member.registry().members().count() == 3));
+    assert!(members.iter().all(|member| member.grid().cluster_id() == members[0].grid().cluster_id()));
+    // A map that one member makes is known to all, under the same id and with the same partitions for near caches.
+    beside(|| members[1].grid().map("m").map(|_| ())).await.unwrap();
+    until("the map is known", || all.iter().all(|member| member.grid().existing_map("m").is_some())).await;
+    let uuids: Vec<_> = all.iter().map(|member| member.grid().invalidation_metadata(["m"]).partition_uuids).collect();
+    assert!(uuids.iter().all(|found| *found == uuids[0]));
+    beside(|| (0..1_000).for_each(|n| assert!(put_somewhere(&all, n)))).await;
+    assert!(beside(|| (0..1_000).all(|n| has_somewhere(&all, n))).await);
+    same_everywhere(&all).await;
+    // Who does not lead neither changes nor reads.
+    let map = members[0].grid().map("m").unwrap();
+    let other = all.iter().find(|member| {
+        let leader = leader_of(&all, &map, &key(1)).unwrap();
+        member.grid().member_uuid() != leader.member_uuid()
+    });
+    let other = other.unwrap().grid();
+    assert_eq!(beside(|| put(other, &key(1), b"w")).await.unwrap_err().kind(), ErrorKind::NotLeader);
+    assert_eq!(get(other, &key(1)).unwrap_err().kind(), ErrorKind::NotLeader);
+    // A map that is dropped is dropped everywhere.
+    assert!(beside(|| members[2].grid().destroy_map("m")).await);
+    until("the map is gone", || all.iter().all(|member| member.grid().existing_map("m").is_none())).await;
+    same_everywhere(&all).await;
+    until("its entries are gone", || all.iter().all(|member| member.grid().statistics().memory_bytes == 0)).await;
+    for member in members {
+        member.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_member_that_dies_takes_nothing_with_it_and_a_new_one_takes_its_place() {
+    let (mut members, addresses) = cluster(3).await;
+    {
+        let all: Vec<&Member> = members.iter().collect();
+        until("every group has three voters", || is_whole(&all, 3)).await;
+        beside(|| all[0].grid().map("m").map(|_| ())).await.unwrap();
+        until("the map is known", || all.iter().all(|member| member.grid().existing_map("m").is_some())).await;
+    }
+    let dies = members.remove(1);
+    let dead = dies.id();
+    let members = Arc::new(members);
+    // Writers at those that stay, all the time.
+    let (stop, acknowledged) = (Arc::new(AtomicBool::new(false)), Arc::new(parking_lot::Mutex::new(Vec::new())));
+    let next = Arc::new(AtomicU32::new(0));
+    let longest = Arc::new(parking_lot::Mutex::new(Duration::ZERO));
+    let writers: Vec<_> = (0..4)
+        .map(|_| {
+            let (members, stop, acknowledged) = (members.clone(), stop.clone(), acknowledged.clone());
+            let (next, longest) = (next.clone(), longest.clone());
+            std::thread::spawn(move || {
+                let all: Vec<&Member> = members.iter().collect();
+                while !stop.load(Ordering::SeqCst) {
+                    let (n, begin) = (next.fetch_add(1, Ordering::SeqCst), Instant::now());
+                    if put_somewhere(&all, n) {
+                        acknowledged.lock().push(n);
+                    }
+                    let mut longest = longest.lock();
+                    *longest = begin.elapsed().max(*longest);
+                }
+            })
+        })
+        .collect();
+    // They wait for those partitions that the third member leads until it is dead.
+    dies.stop().await;
+    let all: Vec<&Member> = members.iter().collect();
+    let count = acknowledged.lock().len();
+    until("changes go on", || acknowledged.lock().len() > count + 2_000).await;
+    stop.store(true, Ordering::SeqCst);
+    for writer in writers {
+        beside(|| writer.join()).await.unwrap();
+    }
+    println!("the longest change took {:?}", longest.lock());
+    let kept = acknowledged.lock().clone();
+    let lost = beside(|| kept.iter().filter(|n| !has_somewhere(&all, **n)).count()).await;
+    assert_eq!(lost, 0, "of {}", kept.len());
+    // Another one comes, under another id, once the dead one is taken out.
+    let joined = tokio::spawn(async move { join(&addresses, &GroupSettings::default(), &GridConfig::default()).await });
+    all[0].remove(dead).await.unwrap();
+    let joined = joined.await.unwrap();
+    assert!(joined.id() > MemberId(3), "{}", joined.id());
+    let all: Vec<&Member> = members.iter().chain([&joined]).collect();
+    until("every group has three voters again", || is_whole(&all, 3)).await;
+    same_everywhere(&all).await;
+    assert!(beside(|| kept.iter().all(|n| has_somewhere(&all, *n))).await);
+    joined.stop().await;
+    for member in Arc::into_inner(members).unwrap() {
+        member.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_cluster_of_one_grows_and_shrinks_in_order() {
+    let (mut members, addresses) = cluster(1).await;
+    beside(|| members[0].grid().map("m").map(|_| ())).await.unwrap();
+    beside(|| (0..500).for_each(|n| assert!(put_somewhere(&[&members[0]], n)))).await;
+    for count in 2..=4_usize {
+        members.push(join(&addresses, &GroupSettings::default(), &GridConfig::default()).await);
+        let all: Vec<&Member> = members.iter().collect();
+        let voters = |member: &Member| {
+            member.groups().iter().filter(|status| status.leads).all(|status| status.voters.len() == count.min(3))
+        };
+        until("groups have their voters", || all.iter().all(|member| voters(member))).await;
+        assert!(beside(|| (0..500).all(|n| has_somewhere(&all, n))).await);
+    }
+    // The first one, which founded the cluster, goes as well.
+    while members.len() > 1 {
+        let goes = members.remove(0);
+        goes.leave().await.unwrap();
+        goes.stop().await;
+        let all: Vec<&Member> = members.iter().collect();
+        until("it is no member", || all.iter().all(|member| member.registry().members().count() == all.len())).await;
+        assert!(beside(|| (0..500).all(|n| has_somewhere(&all, n))).await);
+        assert!(beside(|| put_somewhere(&all, 7)).await);
+    }
+    for member in members {
+        member.stop().await;
+    }
+}
+
+/// Logs are so short that whoever joins needs snapshots, while changes go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_member_is_brought_what_its_logs_do_not_have_any_more() {
+    let groups = GroupSettings { log_entries_max: 8, ..GroupSettings::default() };
+    let mut grid = GridConfig::default();
+    let attributes = vec!["__key".to_owned()];
+    let index = IndexConfig { name: None, kind: IndexKind::Sorted, attributes, bitmap: None };
+    let eviction = EvictionConfig { policy: EvictionPolicy::Lru, max_size_policy: MaxSizePolicy::PerNode, size: 5_000 };
+    grid.maps.insert("m", MapConfig { indexes: vec![index], eviction, ..MapConfig::default() });
+    let (mut members, addresses) = cluster_with(1, &groups, &grid).await;
+    beside(|| members[0].grid().map("m").map(|_| ())).await.unwrap();
+    beside(|| (0..2_000).for_each(|n| assert!(put_somewhere(&[&members[0]], n)))).await;
+    for _ in 0..2 {
+        let first = Arc::new(members.remove(0));
+        let (writer, stop) = (first.clone(), Arc::new(AtomicBool::new(false)));
+        let stopped = stop.clone();
+        let writes = std::thread::spawn(move || {
+            let mut writes = 0;
+            while !stopped.load(Ordering::SeqCst) {
+                // What another member leads by now is refused.
+                let _refused = put(writer.grid(), &key(writes % 2_000), b"value");
+                writes += 1;
+            }
+        });
+        let joined = join(&addresses, &groups, &grid).await;
+        stop.store(true, Ordering::SeqCst);
+        beside(|| writes.join()).await.unwrap();
+        members.insert(0, Arc::into_inner(first).unwrap());
+        members.push(joined);
+    }
+    let all: Vec<&Member> = members.iter().collect();
+    until("every group has three voters", || is_whole(&all, 3)).await;
+    assert!(all[0].groups().iter().all(|status| status.purged.is_some()));
+    same_everywhere(&all).await;
+    assert!(beside(|| (0..2_000).all(|n| has_somewhere(&all, n))).await);
+    // Accounts and indexes were built of what was brought: bytes are the same, and the limit holds over all members.
+    let figures: Vec<_> = all.iter().map(|member| member.grid().map("m").unwrap().statistics()).collect();
+    assert!(figures.iter().all(|found| (found.entries, found.index_bytes > 0) == (2_000, true)), "{figures:?}");
+    beside(|| (2_000..12_000).for_each(|n| assert!(put_somewhere(&all, n)))).await;
+    same_everywhere(&all).await;
+    let entries = all[0].grid().map("m").unwrap().statistics().entries;
+    assert!((4_900..=5_100).contains(&entries), "{entries}");
+    for member in members {
+        member.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn members_that_do_not_belong_together_say_so() {
+    let (members, addresses) = cluster(1).await;
+    let refused = async |config: GridConfig| {
+        let settings = MemberSettings { addresses: addresses.clone(), ..MemberSettings::default() };
+        let starting = Starting::listen(settings, config, environment(), Uuid::new_v4()).await.unwrap();
+        match starting.join().await {
+            Err(error @ MemberError::Refused(_)) => error.to_string(),
+            Err(error) => panic!("{error}"),
+            Ok(_) => panic!("it was let in"),
+        }
+    };
+    let other_name = GridConfig { cluster_name: "other".to_owned(), ..GridConfig::default() };
+    let error = refused(other_name).await;
+    assert!(error.contains("\"dev\"") && error.contains("\"other\""), "{error}");
+    let error = refused(GridConfig { partition_count: 100, ..GridConfig::default() }).await;
+    assert!(error.contains("271") && error.contains("100"), "{error}");
+    for member in members {
+        member.stop().await;
+    }
+}
