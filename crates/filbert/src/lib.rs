@@ -36,7 +36,7 @@
 pub mod config;
 mod embedded;
 
-pub use config::{Config, ConfigError, settings_markdown};
+pub use config::{ClusterConfig, Config, ConfigError, settings_markdown};
 pub use embedded::{
     AsyncMap, EntryEvent, EntryView, Error, EventKind, Events, Filbert, Iter, Lifetime, Listener, ListenerOptions,
     LockOwner, Map, MapStatistics, SqlResult, SqlRows,

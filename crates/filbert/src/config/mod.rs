@@ -8,6 +8,7 @@
 //! Both syntaxes become one tree, which one walk reads by the declared settings. Every element that no setting uses
 //! becomes a [`Notice`] with its name and line, so that nothing in a file is ignored in silence.
 
+mod cluster;
 mod columns;
 mod error;
 mod known;
@@ -32,6 +33,7 @@ use filbert_http::HttpConfig;
 use filbert_postgres::PostgresConfig;
 use filbert_query::QueryConfig;
 
+pub use cluster::{ClusterConfig, MEMBER_PORT};
 pub use error::{ConfigError, Problem};
 pub use load::{FileSyntax, Loaded, Loader, SEARCHED};
 pub use reference::markdown as settings_markdown;
@@ -71,6 +73,8 @@ pub struct Config {
     pub listener_events_max: usize,
     /// The query engine: threads, memory, limits of statements.
     pub query: QueryConfig,
+    /// The cluster that this member is one of. `None`, the default: it is alone.
+    pub cluster: Option<ClusterConfig>,
 }
 
 impl Default for Config {
@@ -85,6 +89,7 @@ impl Default for Config {
             threads: None,
             listener_events_max: 100_000,
             query: QueryConfig::default(),
+            cluster: None,
         }
     }
 }

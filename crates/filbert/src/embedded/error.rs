@@ -20,6 +20,9 @@ pub enum Error {
     /// PostgreSQL's drivers cannot be served: the address asked for, a certificate or a user's verifier is wrong.
     #[error(transparent)]
     ListenPostgres(#[from] PostgresDoorError),
+    /// The member cannot be one of the cluster.
+    #[error(transparent)]
+    Cluster(#[from] filbert_member::MemberError),
     /// A thread of the member could not be started.
     #[error("cannot start a thread of the member")]
     Thread(#[from] std::io::Error),

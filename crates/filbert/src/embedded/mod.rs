@@ -1,6 +1,7 @@
 //! The embedded API: a member within a Rust program.
 
 mod asynchronous;
+mod cluster;
 mod core;
 mod door;
 mod error;
@@ -33,6 +34,7 @@ pub use owner::LockOwner;
 pub use sql::{SqlResult, SqlRows};
 pub use view::{EntryView, MapStatistics};
 
+use self::cluster::ClusterMember;
 use self::core::Core;
 use crate::Config;
 use door::{Doors, OpenDoors};
@@ -54,6 +56,7 @@ use timer::Timer;
 pub struct Filbert {
     // Fields are dropped in this order: clients go first, then nothing is left for the timer to do.
     doors: Option<OpenDoors>,
+    cluster: Option<ClusterMember>,
     grid: Arc<Grid>,
     timer: Option<Timer>,
     instance: Uuid,
@@ -70,17 +73,34 @@ impl Filbert {
         // A version 4 UUID comes from the system's random source; half of it is a seed.
         let random_seed = Uuid::new_v4().as_u64_pair().1 ^ Uuid::new_v4().as_u64_pair().0;
         let environment = Environment { clock: clock.clone(), random_seed };
-        let grid = Grid::new(config.grid, environment)?;
-        Engine::start(&grid, config.query)?;
-        let timer = Timer::start(grid.clone(), clock)?;
-        let doors = Doors {
-            hazelcast: config.serve_clients.then_some(config.door),
+        let mut doors = Doors {
+            hazelcast: config.serve_clients.then_some(config.door.clone()),
             http: config.http,
             postgres: config.postgres,
         };
+        let (cluster, grid) = match config.cluster {
+            None => {
+                let grid = Grid::new(config.grid, environment)?;
+                Engine::start(&grid, config.query)?;
+                (None, grid)
+            }
+            Some(cluster) => {
+                let member = ClusterMember::join(cluster, config.grid, &config.door, environment)?;
+                // Statements would see what this member holds, and not what others do.
+                if doors.postgres.take().is_some() {
+                    tracing::warn!(
+                        "SQL is not served by members of a cluster yet: PostgreSQL's drivers cannot connect"
+                    );
+                }
+                let grid = member.grid()?;
+                (Some(member), grid)
+            }
+        };
+        let timer = Timer::start(grid.clone(), clock)?;
         let doors = OpenDoors::open(&grid, doors, config.threads)?;
         Ok(Filbert {
             doors,
+            cluster,
             grid,
             timer: Some(timer),
             instance: Uuid::new_v4(),
@@ -133,6 +153,7 @@ impl Filbert {
 impl Drop for Filbert {
     fn drop(&mut self) {
         self.doors.take();
+        self.cluster.take();
         self.grid.shutdown();
         self.listeners.close();
         self.timer.take();

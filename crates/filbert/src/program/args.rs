@@ -67,6 +67,32 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, value_name = "NAME", env = "FILBERT_CLUSTER_NAME")]
     pub(crate) cluster_name: Option<String>,
 
+    /// Be one of a cluster: addresses of its members, separated by commas, such as a:5801,b:5801,c:5801
+    ///
+    /// The member at the first of them founds the cluster once most of them are there; others join it. The same on all members that
+    /// start together, each of them at one of the addresses. Members of a cluster serve maps to Hazelcast's clients; SQL is not served by
+    /// them yet.
+    #[arg(long, value_name = "ADDRESS[:PORT],..", env = "FILBERT_JOIN", value_delimiter = ',')]
+    pub(crate) join: Vec<String>,
+
+    /// Address to serve other members on, with --join [default: the address of --listen, port 5801]
+    #[arg(long, value_name = "ADDRESS[:PORT]", env = "FILBERT_MEMBER_LISTEN", requires = "join")]
+    pub(crate) member_listen: Option<Listen>,
+
+    /// Where other members reach this one, host and port, with --join [default: where it listens]
+    #[arg(long, value_name = "ADDRESS:PORT", env = "FILBERT_MEMBER_ADDRESS", requires = "join")]
+    pub(crate) member_address: Option<String>,
+
+    /// Members that hold each partition, with --join [default: 3]
+    #[arg(long, value_name = "COUNT", env = "FILBERT_REPLICAS", requires = "join", value_parser = clap::value_parser!(u32).range(1..=7))]
+    pub(crate) replicas: Option<u32>,
+
+    /// File with a secret that all members know and nobody else, with --join
+    ///
+    /// Members prove to each other that they know it; without it, whoever reaches a member's port can join.
+    #[arg(long, value_name = "FILE", env = "FILBERT_SECRET_FILE", requires = "join")]
+    pub(crate) secret_file: Option<PathBuf>,
+
     /// Memory that all maps may take, such as 512MiB or 4GiB [default: three quarters of the machine's]
     ///
     /// A write beyond it fails with an error; reads and removals go on. In a container, three quarters of what the

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use filbert::ConfigError;
@@ -15,6 +16,15 @@ pub(crate) enum Failure {
     Config(ConfigError),
     /// The member did not start.
     Start(filbert::Error),
+    /// No port for clients is free.
+    Port(std::io::Error),
+    /// The file of the members' secret cannot be read.
+    Secret {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The signals that end the program cannot be waited for.
     Signals(std::io::Error),
     /// Standard output cannot be written.
@@ -27,9 +37,9 @@ impl Failure {
     /// The exit code, as `--help` lists them.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Failure::Config(_) => 3,
+            Failure::Config(_) | Failure::Secret { .. } => 3,
             Failure::Start(filbert::Error::Configuration(_)) => 3,
-            Failure::Start(filbert::Error::Listen(_) | filbert::Error::ListenPostgres(_)) => 4,
+            Failure::Start(filbert::Error::Listen(_) | filbert::Error::ListenPostgres(_)) | Failure::Port(_) => 4,
             Failure::Start(_) | Failure::Signals(_) | Failure::Output(_) | Failure::Shell(_) => 1,
         })
     }
@@ -39,7 +49,8 @@ impl Failure {
             Failure::Config(error) => error,
             Failure::Start(error) => error,
             Failure::Shell(error) => error,
-            Failure::Signals(error) | Failure::Output(error) => error,
+            Failure::Signals(error) | Failure::Output(error) | Failure::Port(error) => error,
+            Failure::Secret { source, .. } => source,
         }
     }
 }
@@ -48,6 +59,8 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Config(_) | Failure::Start(_) | Failure::Shell(_) => {}
+            Failure::Port(_) => f.write_str("cannot listen for clients: ")?,
+            Failure::Secret { path, .. } => write!(f, "cannot read the members' secret in {}: ", path.display())?,
             Failure::Signals(_) => f.write_str("cannot wait for SIGTERM and SIGINT: ")?,
             Failure::Output(_) => f.write_str("cannot write to standard output: ")?,
         }

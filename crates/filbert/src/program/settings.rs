@@ -1,10 +1,11 @@
 //! The configuration of this run: the file, then the variables, then the flags.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
-use filbert::config::{Loaded, Loader, NoticeKind};
+use filbert::DoorConfig;
+use filbert::config::{ClusterConfig, Loaded, Loader, MEMBER_PORT, NoticeKind};
 use tracing::{info, warn};
 
 use super::args::{Args, Door, Listen};
@@ -21,6 +22,7 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Failure> {
     };
     let mut loaded = read.map_err(Failure::Config)?;
     apply_flags(args, &mut loaded);
+    loaded.config.cluster = cluster(args, &mut loaded.config.door)?;
     if args.strict {
         loaded.strict().map_err(Failure::Config)?;
     }
@@ -57,6 +59,37 @@ fn apply_flags(args: &Args, loaded: &mut Loaded) {
     if let Some(threads) = args.threads {
         config.threads = Some(usize::from(threads));
     }
+}
+
+/// How the flags say that this member is one of a cluster. Its clients' port must be known before it joins: the next free one is not taken.
+fn cluster(args: &Args, door: &mut DoorConfig) -> Result<Option<ClusterConfig>, Failure> {
+    if args.join.is_empty() {
+        return Ok(None);
+    }
+    door.port_auto_increment = false;
+    if door.listen.port() == 0 {
+        // A port that is free now.
+        let free = TcpListener::bind(door.listen).and_then(|free| free.local_addr()).map_err(Failure::Port)?;
+        door.listen.set_port(free.port());
+    }
+    let mut cluster = ClusterConfig::default();
+    cluster.listen.set_ip(args.member_listen.map_or(door.listen.ip(), |listen| listen.address));
+    if let Some(port) = args.member_listen.and_then(|listen| listen.port) {
+        cluster.listen.set_port(port);
+    }
+    let with_port = |address: &String| match address.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_ok() => address.clone(),
+        _ => format!("{address}:{MEMBER_PORT}"),
+    };
+    cluster.members = args.join.iter().map(with_port).collect();
+    cluster.public_address.clone_from(&args.member_address);
+    cluster.replicas = args.replicas.unwrap_or(cluster.replicas);
+    if let Some(path) = &args.secret_file {
+        let failed = |source| Failure::Secret { path: path.clone(), source };
+        let secret = std::fs::read(path).map_err(failed)?;
+        cluster.secret = Some(secret.trim_ascii().to_vec());
+    }
+    Ok(Some(cluster))
 }
 
 /// The address of one of the other doors: its own flag's, else that of the flag for all, whose port 0 counts for all.

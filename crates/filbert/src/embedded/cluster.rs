@@ -1,0 +1,85 @@
+//! A member of a cluster below the embedded API: its groups on a runtime of their own, which nothing of a client's may hold up.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use filbert_grid::{Environment, Grid, GridConfig, threads};
+use filbert_hazelcast::DoorConfig;
+use filbert_links::{LinkSettings, Secret};
+use filbert_member::{ClusterSettings, Member, MemberSettings, Starting};
+use tokio::runtime::Runtime;
+use uuid::Uuid;
+
+use super::Error;
+use crate::ClusterConfig;
+
+/// How long leaving in order may take: what one member holds of 24 groups goes over a network in that time, or its voters know that it goes.
+const LEAVE_MAX: Duration = Duration::from_secs(30);
+
+/// A member of a cluster. Dropping it leaves the cluster, in order if that can be done.
+pub(super) struct ClusterMember {
+    // Taken when it is dropped.
+    member: Option<Member>,
+    runtime: Option<Runtime>,
+}
+
+impl ClusterMember {
+    /// Joins a cluster or founds it; returns when this member holds what it is to hold.
+    pub(super) fn join(
+        cluster: ClusterConfig,
+        grid: GridConfig,
+        door: &DoorConfig,
+        environment: Environment,
+    ) -> Result<ClusterMember, Error> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("filbert-groups")
+            .on_thread_start(threads::answer_clients)
+            .enable_all()
+            .build()?;
+        let (client_host, client_port) = match &door.public_address {
+            Some(public) => (public.host.clone(), public.port),
+            None => (door.listen.ip().to_string(), door.listen.port()),
+        };
+        let settings = MemberSettings {
+            listen: cluster.listen,
+            public_address: cluster.public_address,
+            addresses: cluster.members,
+            client_host,
+            client_port,
+            cluster: ClusterSettings {
+                partitions: grid.partition_count,
+                replicas: cluster.replicas,
+                ..ClusterSettings::default()
+            },
+            links: LinkSettings { secret: cluster.secret.map(Secret::new), ..LinkSettings::default() },
+            ..MemberSettings::default()
+        };
+        let member = runtime.block_on(async {
+            let starting = Starting::listen(settings, grid, environment, Uuid::new_v4()).await?;
+            starting.join().await
+        })?;
+        Ok(ClusterMember { member: Some(member), runtime: Some(runtime) })
+    }
+
+    pub(super) fn grid(&self) -> io::Result<Arc<Grid>> {
+        let member = self.member.as_ref();
+        member.map(|member| member.grid().clone()).ok_or_else(|| io::Error::other("the member has left its cluster"))
+    }
+}
+
+impl Drop for ClusterMember {
+    fn drop(&mut self) {
+        let (Some(runtime), Some(member)) = (self.runtime.take(), self.member.take()) else { return };
+        runtime.block_on(async {
+            match tokio::time::timeout(LEAVE_MAX, member.leave()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!("the member does not leave its cluster in order: {error}"),
+                Err(_) => tracing::warn!("the member does not leave its cluster in order: it took {LEAVE_MAX:?}"),
+            }
+            member.stop().await;
+        });
+        runtime.shutdown_background();
+    }
+}

@@ -1,0 +1,145 @@
+"""Three members as one cluster: the stock client finds all of them, any of them serves it, and one of them may die."""
+
+import os
+import signal
+import socket
+import threading
+import time
+
+import hazelcast
+import pytest
+from hazelcast.errors import IndeterminateOperationStateError
+
+from member import Member, eventually
+
+
+def free_ports(count):
+    """Ports that are free now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+class Cluster:
+    """Members that start at once."""
+
+    def __init__(self, count=3):
+        self.join = [f"127.0.0.1:{port}" for port in free_ports(count)]
+        self.members = []
+        starting = [threading.Thread(target=self.start, args=(address,)) for address in self.join]
+        for each in starting:
+            each.start()
+        for each in starting:
+            each.join()
+        assert len(self.members) == count
+
+    def start(self, address):
+        flags = ["--join", ",".join(self.join), "--member-listen", address]
+        self.members.append(Member(arguments=flags))
+
+    def kill(self, member):
+        """As a power cut does."""
+        os.kill(member.process_id, signal.SIGKILL)
+        member.stop()
+        self.members.remove(member)
+
+    def close(self):
+        for member in self.members:
+            member.stop()
+
+
+@pytest.fixture
+def cluster():
+    running = Cluster()
+    yield running
+    running.close()
+
+
+def connect(cluster, **settings):
+    settings.setdefault("cluster_members", [cluster.members[0].address])
+    settings.setdefault("invocation_timeout", 60)
+    return hazelcast.HazelcastClient(**settings)
+
+
+@pytest.mark.parametrize("smart", [True, False], ids=["smart", "unisocket"])
+def test_any_key_is_served_whichever_way_the_client_connects(cluster, smart):
+    client = connect(cluster, smart_routing=smart)
+    try:
+        eventually(lambda: len(client.cluster_service.get_members()) == 3)
+        capitals = client.get_map("capitals").blocking()
+        for n in range(500):
+            capitals.put(f"key-{n}", n)
+        assert all(capitals.get(f"key-{n}") == n for n in range(500))
+        assert capitals.replace_if_same("key-1", 1, 100)
+        assert capitals.put_if_absent("key-1", 7) == 100
+        assert capitals.remove("key-2") == 2
+        assert not capitals.contains_key("key-2")
+    finally:
+        client.shutdown()
+
+
+def test_what_one_client_writes_another_reads_at_every_member(cluster):
+    clients = [connect(cluster, cluster_members=[m.address], smart_routing=False) for m in cluster.members]
+    try:
+        maps = [client.get_map("shared").blocking() for client in clients]
+        for n in range(300):
+            maps[n % 3].set(n, str(n))
+            assert all(each.get(n) == str(n) for each in maps)
+    finally:
+        for client in clients:
+            client.shutdown()
+
+
+def test_a_lock_holds_at_every_member_and_ends_with_its_client(cluster):
+    first, second = connect(cluster), connect(cluster)
+    try:
+        ours, theirs = (client.get_map("locked").blocking() for client in (first, second))
+        for n in range(20):
+            ours.lock(n)
+        assert not any(theirs.try_lock(n) for n in range(20))
+        first.shutdown()
+        eventually(lambda: all(theirs.try_lock(n) for n in range(20)))
+    finally:
+        first.shutdown()
+        second.shutdown()
+
+
+def test_a_member_dies_and_nothing_that_was_acknowledged_is_lost(cluster):
+    client = connect(cluster, cluster_members=[m.address for m in cluster.members])
+    try:
+        eventually(lambda: len(client.cluster_service.get_members()) == 3)
+        numbers = client.get_map("numbers").blocking()
+        acknowledged, unknown, longest, stop = [], [], [0.0], threading.Event()
+
+        def write(first):
+            for n in range(first, 1_000_000, 4):
+                if stop.is_set():
+                    return
+                begin = time.monotonic()
+                try:
+                    numbers.set(n, n)
+                    acknowledged.append(n)
+                except IndeterminateOperationStateError:
+                    unknown.append(n)
+                longest[0] = max(longest[0], time.monotonic() - begin)
+
+        writers = [threading.Thread(target=write, args=(first,)) for first in range(4)]
+        for writer in writers:
+            writer.start()
+        eventually(lambda: len(acknowledged) > 1_000)
+        cluster.kill(cluster.members[1])
+        count = len(acknowledged)
+        eventually(lambda: len(acknowledged) > count + 1_000)
+        stop.set()
+        for writer in writers:
+            writer.join()
+        lost = [n for n in acknowledged if numbers.get(n) != n]
+        print(f"{len(acknowledged)} acknowledged, {len(unknown)} unknown, longest {longest[0]:.2f} s")
+        assert not lost
+    finally:
+        client.shutdown()
