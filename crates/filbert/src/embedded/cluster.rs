@@ -17,7 +17,13 @@ use crate::ClusterConfig;
 /// How long leaving in order may take: what one member holds of 24 groups goes over a network in that time, or its voters know that it goes.
 const LEAVE_MAX: Duration = Duration::from_secs(30);
 
-/// A member of a cluster. Dropping it leaves the cluster, in order if that can be done.
+/// Waits for a future on a thread of its own: whoever starts or ends a member may be within another runtime, where none may be waited in.
+fn wait<T: Send>(runtime: &Runtime, future: impl Future<Output = T> + Send) -> T {
+    let waited = std::thread::scope(|scope| scope.spawn(|| runtime.block_on(future)).join());
+    waited.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// A member of a cluster. Dropping it ends it at once; see [`ClusterMember::leave`].
 pub(super) struct ClusterMember {
     // Taken when it is dropped.
     member: Option<Member>,
@@ -56,7 +62,7 @@ impl ClusterMember {
             links: LinkSettings { secret: cluster.secret.map(Secret::new), ..LinkSettings::default() },
             ..MemberSettings::default()
         };
-        let member = runtime.block_on(async {
+        let member = wait(&runtime, async {
             let starting = Starting::listen(settings, grid, environment, Uuid::new_v4()).await?;
             starting.join().await
         })?;
@@ -69,17 +75,22 @@ impl ClusterMember {
     }
 }
 
+impl ClusterMember {
+    /// Leaves the cluster in order: returns when others have taken over, or that takes too long.
+    pub(super) fn leave(&self) {
+        let (Some(runtime), Some(member)) = (&self.runtime, &self.member) else { return };
+        match wait(runtime, async { tokio::time::timeout(LEAVE_MAX, member.leave()).await }) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!("the member does not leave its cluster in order: {error}"),
+            Err(_) => tracing::warn!("the member does not leave its cluster in order: it took {LEAVE_MAX:?}"),
+        }
+    }
+}
+
 impl Drop for ClusterMember {
     fn drop(&mut self) {
         let (Some(runtime), Some(member)) = (self.runtime.take(), self.member.take()) else { return };
-        runtime.block_on(async {
-            match tokio::time::timeout(LEAVE_MAX, member.leave()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!("the member does not leave its cluster in order: {error}"),
-                Err(_) => tracing::warn!("the member does not leave its cluster in order: it took {LEAVE_MAX:?}"),
-            }
-            member.stop().await;
-        });
+        wait(&runtime, member.stop());
         runtime.shutdown_background();
     }
 }

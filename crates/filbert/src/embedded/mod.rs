@@ -152,6 +152,10 @@ impl Filbert {
 
 impl Drop for Filbert {
     fn drop(&mut self) {
+        if let Some(cluster) = &self.cluster {
+            // Clients are served until others have taken over.
+            cluster.leave();
+        }
         self.doors.take();
         self.cluster.take();
         self.grid.shutdown();
