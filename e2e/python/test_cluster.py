@@ -109,6 +109,30 @@ def test_a_lock_holds_at_every_member_and_ends_with_its_client(cluster):
         second.shutdown()
 
 
+@pytest.mark.parametrize("smart", [True, False], ids=["smart", "unisocket"])
+def test_locks_are_waited_for_and_listeners_hear_of_every_change(cluster, smart):
+    first, second = connect(cluster, smart_routing=smart), connect(cluster, smart_routing=smart)
+    try:
+        ours, theirs = (client.get_map("waited").blocking() for client in (first, second))
+        events = []
+        theirs.add_entry_listener(added_func=lambda event: events.append(event.key))
+        for n in range(200):
+            ours.put(n, n)
+        eventually(lambda: sorted(events) == list(range(200)))
+        for n in range(10):
+            ours.lock(n)
+            held = threading.Event()
+            waiter = threading.Thread(target=lambda key=n: (theirs.lock(key), held.set()))
+            waiter.start()
+            assert not held.is_set()
+            ours.unlock(n)
+            waiter.join(60)
+            assert held.is_set()
+    finally:
+        first.shutdown()
+        second.shutdown()
+
+
 def test_a_member_dies_and_nothing_that_was_acknowledged_is_lost(cluster):
     client = connect(cluster, cluster_members=[m.address for m in cluster.members])
     try:

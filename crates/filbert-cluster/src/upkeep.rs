@@ -28,12 +28,11 @@ pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S
     let mut touched = R::Instant::now();
     let mut begun_term = 0;
     while !group.has_stopped() {
-        let (leading, still_leads, applied) = {
+        let (leading, led_term, applied) = {
             let now = metrics.borrow_watched();
             group.leader.store(now.current_leader.map_or(0, |leader| leader.0 + 1), Ordering::SeqCst);
-            let leads =
-                now.state == ServerState::Leader && group.replica.leading.load(Ordering::SeqCst) == now.current_term;
-            (leading(&group, &now), leads, now.last_applied.map(|last| last.index))
+            let led_term = if now.state == ServerState::Leader { now.current_term } else { 0 };
+            (leading(&group, &now), led_term, now.last_applied.map(|last| last.index))
         };
         match leading {
             Some((term, acknowledged)) => {
@@ -47,7 +46,9 @@ pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S
             }
             None => group.lease.withdraw(),
         }
-        if !still_leads && group.replica.leading.swap(0, Ordering::SeqCst) != 0 {
+        let begun = group.replica.leading.load(Ordering::SeqCst);
+        if begun != 0 && begun != led_term {
+            group.replica.leading.store(0, Ordering::SeqCst);
             let leader = group.leader.load(Ordering::SeqCst).checked_sub(1).map(MemberId);
             group.replica.state.leadership_lost(leader);
         }

@@ -216,8 +216,7 @@ impl Grid {
             Some(replication) => Some(replication.replicator.make_map(Some(name), self.map_settings(&config))?),
         };
         let map = self.name_map(name, config, id)?;
-        // What is refused here is made with the first change.
-        let _later = self.shared.make_where_leading(&map.core, true);
+        self.shared.make_where_leading(&map.core, true);
         Ok(map)
     }
 
@@ -229,7 +228,7 @@ impl Grid {
     pub fn map_made(&self, id: MapId, name: &str, settings: MapSettings) -> Result<Arc<Map>, GridError> {
         let config = self.shared.config.maps.find(name)?.clone();
         let map = self.name_map(name, config, Some((id, settings)))?;
-        self.shared.make_where_leading(&map.core, false)?;
+        self.shared.make_where_leading(&map.core, false);
         Ok(map)
     }
 

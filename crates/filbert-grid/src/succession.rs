@@ -56,8 +56,7 @@ impl Grid {
         };
         let known = known.inspect_err(|_| old.core.release())?;
         let core = self.build_map(new, config, known);
-        // What is refused here is made with the first change.
-        let _later = shared.make_where_leading(&core, true);
+        shared.make_where_leading(&core, true);
         let (old, new) = (old.clone(), Arc::new(Map { core, shared: shared.clone() }));
         let succession = Succession { grid: self.clone(), old, new, finished: false };
         if succession.old.core.claiming.load(Ordering::SeqCst) > 0 {

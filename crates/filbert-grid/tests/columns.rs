@@ -22,7 +22,7 @@ fn column(field: &str, field_type: FieldType) -> ColumnConfig {
 }
 
 /// The columns of a partition. Through a log, what has expired goes with a sweep.
-fn columns(map: &Map, partition: PartitionId) -> Columns {
+fn columns_of(map: &Map, partition: PartitionId) -> Columns {
     loop {
         match map.scan_columns(partition) {
             Some(columns) => return columns,
@@ -40,7 +40,7 @@ fn sum(map: &Map, field: &str) -> (i64, usize, usize) {
     assert!(info.ready);
     let (mut total, mut count, mut broken) = (0, 0, 0);
     for partition in 0..map.partition_count() {
-        let columns = columns(map, PartitionId(partition));
+        let columns = columns_of(map, PartitionId(partition));
         let position = columns.position(info.id).unwrap();
         for chunk in columns.chunks() {
             let Some(ColumnView::Int64(values)) = chunk.column(position) else { panic!() };
@@ -107,7 +107,7 @@ fn a_snapshot_of_columns_holds_no_expired_entry_and_stays_as_it_was() {
         member.grid.run_expiry();
     }
     assert_eq!(sum(&map, "__key"), (1, 1, 0));
-    let snapshot = columns(&map, map.partition_of(&1.to_blob().unwrap()));
+    let snapshot = columns_of(&map, map.partition_of(&1.to_blob().unwrap()));
     map.clear(caller(7, 1)).unwrap();
     assert_eq!((snapshot.rows(), sum(&map, "__key").1), (1, 0));
 }

@@ -198,6 +198,7 @@ fn a_member_that_cannot_be_reached_is_a_reason_to_ask_again() {
     assert!(text.contains("is another member"), "{text}");
     // One that leaves is not waited for.
     members.tell();
+    members.0[1].server.grid.map(NAME).unwrap();
     members.0[1].loopback.pause();
     let waiting = client.send(&set(&key, b"v"));
     wait_until("the change is on its way", || members.0[1].loopback.queued() == 1);

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use filbert_cluster::{GroupSettings, MemberId};
 use filbert_grid::{
-    Caller, Change, Environment, ErrorKind, EvictionConfig, EvictionPolicy, Expiry, Grid, GridConfig, GridError,
-    IndexConfig, IndexKind, Map, MapConfig, MaxSizePolicy, PutMode, Refused, SystemClock,
+    Caller, Change, EntryEvent, EntrySink, Environment, ErrorKind, EventKinds, EvictionConfig, EvictionPolicy, Expiry,
+    Grid, GridConfig, GridError, IndexConfig, IndexKind, ListenerSpec, Map, MapConfig, MaxSizePolicy, PutMode, Refused,
+    Reply, SystemClock,
 };
 use filbert_member::{Member, MemberError, MemberSettings, Starting};
 use uuid::Uuid;
@@ -101,6 +102,15 @@ fn get(grid: &Grid, key: &[u8]) -> Result<Option<Vec<u8>>, GridError> {
     map.answering(partition, || map.get(partition, key, |value| value.map(<[u8]>::to_vec)))
 }
 
+/// Counts events.
+struct Heard(Arc<AtomicU32>);
+
+impl EntrySink for Heard {
+    fn deliver(&self, _: &EntryEvent<'_>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
 fn key(n: u32) -> Vec<u8> {
     format!("some-key-{n:06}").into_bytes()
 }
@@ -166,6 +176,25 @@ async fn members_that_start_at_once_form_one_cluster_and_hold_the_same() {
     beside(|| (0..1_000).for_each(|n| assert!(put_somewhere(&all, n)))).await;
     assert!(beside(|| (0..1_000).all(|n| has_somewhere(&all, n))).await);
     same_everywhere(&all).await;
+    // The leader tells listeners, and has whoever waits for a key go on.
+    let leader = leader_of(&all, &members[0].grid().map("m").unwrap(), &key(1)).unwrap();
+    let map = leader.map("m").unwrap();
+    let (partition, told) = (map.partition_of(&key(1)), Arc::new(AtomicU32::new(0)));
+    let (tell, answered) = std::sync::mpsc::channel();
+    let kinds = EventKinds::UPDATED;
+    let spec = ListenerSpec { key: None, filter: None, include_value: false, kinds, connection: None };
+    map.add_listener(spec, Arc::new(Heard(told.clone()))).unwrap();
+    let lock = Change::Lock { key: &key(1), lease_ms: None, reference: 1 };
+    beside(|| map.change(partition, CALLER, lock, |_| ())).await.unwrap();
+    let other = Caller { client: Uuid::from_u128(1), thread: 2 };
+    let change = Change::Put { key: &key(1), value: b"later", expiry: Expiry::NEVER, mode: PutMode::Set };
+    let reply = Box::new(move |answer: Result<Reply<'_>, GridError>| tell.send(answer.is_ok()).unwrap());
+    beside(|| map.change_when_free(partition, other, change.to_owned(), None, reply)).await;
+    assert!(answered.try_recv().is_err(), "the key is locked");
+    let unlock = Change::Unlock { key: &key(1), reference: 2 };
+    beside(|| map.change(partition, CALLER, unlock, |_| ())).await.unwrap();
+    assert!(tokio::task::block_in_place(|| answered.recv().unwrap()));
+    assert_eq!(told.load(Ordering::SeqCst), 1);
     // Who does not lead neither changes nor reads.
     let map = members[0].grid().map("m").unwrap();
     let other = all.iter().find(|member| {

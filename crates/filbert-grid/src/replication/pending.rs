@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use filbert_store::Reply;
 use parking_lot::{Condvar, Mutex};
@@ -49,6 +50,15 @@ impl Pending {
             }
             self.0.answered.wait(&mut answer);
         }
+    }
+}
+
+impl Pending {
+    /// As [`Pending::wait`], until a moment at most; `None` if there is no answer by then.
+    pub(crate) fn wait_until(self, moment: Instant) -> Option<Answer> {
+        let mut answer = self.0.answer.lock();
+        while answer.is_none() && !self.0.answered.wait_until(&mut answer, moment).timed_out() {}
+        answer.take()
     }
 }
 

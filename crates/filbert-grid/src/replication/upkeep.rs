@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use filbert_data::PartitionId;
 use filbert_store::{Caller, Change, Command, LogCommand, MapId, Millis, OwnedChange};
@@ -15,6 +16,10 @@ use crate::grid::Grid;
 use crate::map_core::MapCore;
 use crate::shared::Shared;
 
+/// How long making a map may take where its partitions are led: longer than a round among members, and little enough for a thread that
+/// others wait for.
+const MAKING_MAX: Duration = Duration::from_secs(1);
+
 /// A command that must be taken some time, as what it gives back would be kept for ever.
 pub(crate) struct Again {
     pub(super) partition: PartitionId,
@@ -24,15 +29,20 @@ pub(crate) struct Again {
 }
 
 impl Shared {
-    /// Makes a map in the partitions that this member leads, and waits for that if `waits`. The first change of a partition that another
-    /// member leads makes it there, if that member does not come first.
-    pub(crate) fn make_where_leading(self: &Arc<Self>, map: &Arc<MapCore>, waits: bool) -> Result<(), GridError> {
-        let Some(replication) = &self.replication else { return Ok(()) };
+    /// Makes a map in the partitions that this member leads; waits for that if `waits`, but for no longer than [`MAKING_MAX`]. The first
+    /// change of a partition that another member leads makes it there, if that member does not come first.
+    pub(crate) fn make_where_leading(self: &Arc<Self>, map: &Arc<MapCore>, waits: bool) {
+        let Some(replication) = &self.replication else { return };
         let led = |partition: &PartitionId| !map.is_made_in(*partition) && replication.lease_of(*partition).is_ok();
         let partitions = self.partitions().map(|(partition, _)| partition).filter(led);
         let command = LogCommand::CreateMap { map: map.id, settings: map.settings.clone() };
         if waits {
-            return self.ask_all(map, partitions, &command);
+            let until = Instant::now() + MAKING_MAX;
+            for pending in self.ask_each(map, partitions, &command) {
+                // What is refused, or not made by then, is made with the first change.
+                let _made = pending.wait_until(until);
+            }
+            return;
         }
         let mut to = Submissions::new(self);
         for partition in partitions {
@@ -41,7 +51,6 @@ impl Shared {
             }
         }
         to.send();
-        Ok(())
     }
 
     /// Waits until no change of a map that takes no more of them is on its way.
@@ -67,6 +76,18 @@ impl Shared {
         partitions: impl Iterator<Item = PartitionId>,
         command: &LogCommand<'_>,
     ) -> Result<(), GridError> {
+        let asked = self.ask_each(map, partitions, command);
+        let answers: Vec<_> = asked.into_iter().map(Pending::wait).collect();
+        answers.into_iter().try_for_each(|answer| answer.map(|_| ()))
+    }
+
+    /// Submits a command to partitions.
+    fn ask_each(
+        self: &Arc<Self>,
+        map: &Arc<MapCore>,
+        partitions: impl Iterator<Item = PartitionId>,
+        command: &LogCommand<'_>,
+    ) -> Vec<Pending> {
         let (mut to, mut asked) = (Submissions::new(self), Vec::new());
         for partition in partitions {
             let (reply, pending) = Pending::new();
@@ -77,8 +98,7 @@ impl Shared {
             asked.push(pending);
         }
         to.send();
-        let answers: Vec<_> = asked.into_iter().map(Pending::wait).collect();
-        answers.into_iter().try_for_each(|answer| answer.map(|_| ()))
+        asked
     }
 
     /// Proposes again what was not taken before.
