@@ -42,9 +42,10 @@ class Cluster:
         flags = ["--join", ",".join(self.join), "--member-listen", address]
         self.members.append(Member(arguments=flags))
 
-    def kill(self, member):
-        """As a power cut does."""
-        os.kill(member.process_id, signal.SIGKILL)
+    def end(self, member, in_order):
+        """As an operator does, or as a power cut does."""
+        if not in_order:
+            os.kill(member.process_id, signal.SIGKILL)
         member.stop()
         self.members.remove(member)
 
@@ -133,38 +134,52 @@ def test_locks_are_waited_for_and_listeners_hear_of_every_change(cluster, smart)
         second.shutdown()
 
 
-def test_a_member_dies_and_nothing_that_was_acknowledged_is_lost(cluster):
+class Writers:
+    """Threads that write numbers as fast as they are acknowledged."""
+
+    def __init__(self, numbers, count=4):
+        self.acknowledged, self.unknown, self.longest_s = [], [], 0.0
+        self._numbers, self._count, self._stop = numbers, count, threading.Event()
+        self._threads = [threading.Thread(target=self._write, args=(first,)) for first in range(count)]
+        for each in self._threads:
+            each.start()
+
+    def _write(self, first):
+        for n in range(first, 1_000_000, self._count):
+            if self._stop.is_set():
+                return
+            begin = time.monotonic()
+            try:
+                self._numbers.set(n, n)
+                self.acknowledged.append(n)
+            except (IndeterminateOperationStateError, TargetDisconnectedError):
+                # It was on its way, and a set is not sent twice.
+                self.unknown.append(n)
+            self.longest_s = max(self.longest_s, time.monotonic() - begin)
+
+    def go_on(self, count=1_000):
+        """Waits until so many more are acknowledged."""
+        enough = len(self.acknowledged) + count
+        eventually(lambda: len(self.acknowledged) > enough)
+
+    def end(self):
+        """Ends them; nothing that was acknowledged is lost."""
+        self._stop.set()
+        for each in self._threads:
+            each.join()
+        print(f"{len(self.acknowledged)} acknowledged, {len(self.unknown)} unknown, longest {self.longest_s:.2f} s")
+        assert [n for n in self.acknowledged if self._numbers.get(n) != n] == []
+
+
+@pytest.mark.parametrize("in_order", [False, True], ids=["killed", "in order"])
+def test_a_member_goes_and_nothing_that_was_acknowledged_is_lost(cluster, in_order):
     client = connect(cluster, cluster_members=[m.address for m in cluster.members])
     try:
         eventually(lambda: len(client.cluster_service.get_members()) == 3)
-        numbers = client.get_map("numbers").blocking()
-        acknowledged, unknown, longest, stop = [], [], [0.0], threading.Event()
-
-        def write(first):
-            for n in range(first, 1_000_000, 4):
-                if stop.is_set():
-                    return
-                begin = time.monotonic()
-                try:
-                    numbers.set(n, n)
-                    acknowledged.append(n)
-                except (IndeterminateOperationStateError, TargetDisconnectedError):
-                    # It was on its way, and a set is not sent twice.
-                    unknown.append(n)
-                longest[0] = max(longest[0], time.monotonic() - begin)
-
-        writers = [threading.Thread(target=write, args=(first,)) for first in range(4)]
-        for writer in writers:
-            writer.start()
-        eventually(lambda: len(acknowledged) > 1_000)
-        cluster.kill(cluster.members[1])
-        count = len(acknowledged)
-        eventually(lambda: len(acknowledged) > count + 1_000)
-        stop.set()
-        for writer in writers:
-            writer.join()
-        lost = [n for n in acknowledged if numbers.get(n) != n]
-        print(f"{len(acknowledged)} acknowledged, {len(unknown)} unknown, longest {longest[0]:.2f} s")
-        assert not lost
+        writers = Writers(client.get_map("numbers").blocking())
+        writers.go_on()
+        cluster.end(cluster.members[1], in_order)
+        writers.go_on()
+        writers.end()
     finally:
         client.shutdown()

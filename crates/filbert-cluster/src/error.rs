@@ -35,6 +35,16 @@ pub enum SubmitError {
         /// The limit that was met.
         limit_bytes: usize,
     },
+    /// It is longer than the group ever takes at once. Nothing was changed, and asking again does not help.
+    #[error("a submission to group {group} has {bytes} bytes, expected at most {bytes_max}")]
+    TooLong {
+        /// The group.
+        group: GroupId,
+        /// Bytes of the commands.
+        bytes: usize,
+        /// The most that are taken.
+        bytes_max: usize,
+    },
     /// The commands cannot be read. Nothing was changed.
     #[error("cannot read the commands of a submission: {0}")]
     Unreadable(#[from] CodecError),

@@ -155,6 +155,12 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         self.0.leader.load(Ordering::SeqCst).checked_sub(1).map(MemberId)
     }
 
+    /// The term in which the state machine has been told that this member leads.
+    pub(crate) fn leading(&self) -> Option<u64> {
+        let term = self.0.replica.leading.load(Ordering::SeqCst);
+        (term != 0).then_some(term)
+    }
+
     /// The state machine.
     #[must_use]
     pub fn state_machine(&self) -> &Arc<S> {
@@ -186,6 +192,10 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         let leader = self.leader();
         if leader != Some(member) || self.0.has_stopped() {
             return Err((SubmitError::NotLeader { member, group, leader }, awaits));
+        }
+        let (bytes, bytes_max) = (commands.len(), self.0.settings.submission_bytes_max());
+        if bytes > bytes_max {
+            return Err((SubmitError::TooLong { group, bytes, bytes_max }, awaits));
         }
         let limit_bytes = self.0.settings.log_bytes_max.saturating_mul(2);
         if self.0.log_size.bytes.load(Ordering::Relaxed) > limit_bytes {

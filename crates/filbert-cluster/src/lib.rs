@@ -5,12 +5,12 @@
 //! runs the same code with a network, clocks and randomness of its own.
 //!
 //! ```text
-//!  Group::submit ──► proposer: what waits is merged ──► entry: stamp, submissions ──► consensus ──► raft_log (memory, bounded)
+//!  Group::propose ─► proposer: what waits is merged ──► entry: stamp, submissions ──► consensus ──► raft_log (memory, bounded)
 //!                                                                 │  link ──► Transport ──► Replicas::answer of others
 //!                                                                 ▼ committed
-//!  Pending answer ◄── replies, one per command ◄── replica: origins (once, in sequence) ──► filbert-store's partitions
-//!                                                                                                   ▲
-//!  Group::read ──► lease, before and after ─────────────────────────────────────────────────────────┘
+//!  whoever awaits it ◄── awaiting, by ticket ◄── replica: origins (once, in sequence) ──► StateMachine: a grid's partitions,
+//!                                                                                          ▲     a registry, Partitions
+//!  reads ──► lease, before and after ──────────────────────────────────────────────────────┘
 //!
 //!  upkeep: lease from a quorum's acknowledgements; purging       snapshot: made when a member needs one, page by page
 //! ```

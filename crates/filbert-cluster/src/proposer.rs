@@ -21,6 +21,9 @@ use crate::types::{Batch, Committed, OnResult, Types};
 use crate::wire::{BatchEntry, Source, Submission, write_batch};
 use crate::{MemberId, OriginId, SubmitError};
 
+/// What a submission that waits takes beside its commands.
+pub(crate) const SUBMISSION_OVERHEAD_BYTES: usize = size_of::<Submission>();
+
 /// Who awaits what of a submission.
 pub(crate) enum Awaits<S: StateMachine> {
     /// The replies to commands.
@@ -53,7 +56,7 @@ struct Waits<S: StateMachine, T> {
 
 impl<S: StateMachine, T> Waits<S, T> {
     fn bytes(&self) -> usize {
-        self.commands.len() + size_of::<Submission>()
+        self.commands.len() + SUBMISSION_OVERHEAD_BYTES
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::origins::OriginLimits;
+use crate::proposer::SUBMISSION_OVERHEAD_BYTES;
 
 /// Settings of a group.
 #[derive(Clone, Debug)]
@@ -32,7 +33,8 @@ pub struct GroupSettings {
     pub entry_bytes_max: usize,
     /// Entries of one leader on their way at once. Default 2: one travels while the next one is filled.
     pub entries_on_way_max: usize,
-    /// Bytes of submissions that wait. Default 8 MiB.
+    /// Bytes of submissions that wait; one alone has hardly more. Default 8 MiB: an entry must be with another member well within
+    /// `request_ms_max`, or it never comes there.
     pub waiting_bytes_max: usize,
     /// Bytes of a page of a snapshot, and one record more at most. Default 256 KiB.
     pub page_bytes: usize,
@@ -66,6 +68,11 @@ impl Default for GroupSettings {
 }
 
 impl GroupSettings {
+    /// Bytes of one submission.
+    pub(crate) fn submission_bytes_max(&self) -> usize {
+        self.waiting_bytes_max.saturating_sub(SUBMISSION_OVERHEAD_BYTES)
+    }
+
     pub(crate) fn request_timeout(&self) -> Duration {
         Duration::from_millis(self.request_ms_max)
     }

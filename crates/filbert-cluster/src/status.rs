@@ -17,6 +17,8 @@ pub struct GroupStatus {
     pub term: u64,
     /// Whether it leads in that term.
     pub leads: bool,
+    /// The term in which it leads and its state machine knows of that; it has a lease in no other.
+    pub serves: Option<u64>,
     /// Who leads.
     pub leader: Option<MemberId>,
     /// The last entry known to be committed.
@@ -55,6 +57,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         GroupStatus {
             term: now.current_term,
             leads: now.state == openraft::ServerState::Leader,
+            serves: self.leading(),
             leader: now.current_leader,
             committed: now.local_committed.map(|id| id.index),
             applied: now.last_applied.map(|id| id.index),

@@ -307,6 +307,7 @@ impl GridError {
             GridError::Authentication(_) => ErrorKind::Authentication,
             GridError::Submit(SubmitError::NotLeader { .. }) => ErrorKind::NotLeader,
             GridError::Submit(SubmitError::Overloaded { .. }) => ErrorKind::Overloaded,
+            GridError::Submit(SubmitError::TooLong { .. }) => ErrorKind::IllegalArgument,
             GridError::Submit(SubmitError::Unknown { .. }) => ErrorKind::Indeterminate,
             GridError::Internal(_) => ErrorKind::Internal,
         }

@@ -13,8 +13,8 @@ use crate::errors::MemberError;
 use crate::registry::{Command, Registry, Reply, read_command, write_command};
 use crate::service::{Request, read};
 
-/// Tries until a leader is found; with what lies between them, longer than a failover takes.
-const TRIES_MAX: u32 = 50;
+/// How long a leader of the registry is looked for: longer than a failover takes, and no longer than a thread may wait that others wait for.
+const ASKING_MAX: Duration = Duration::from_secs(5);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -54,16 +54,24 @@ impl Asking {
     /// Has a command applied, and waits until it is applied here as well. All commands may be given twice.
     ///
     /// # Errors
-    /// No leader was found.
+    /// No leader was found in five seconds; the command may be applied all the same.
     pub(crate) async fn ask(&self, command: Command) -> Result<Reply, MemberError> {
-        let mut last = MemberError::Unreachable("nobody leads it".to_owned());
-        for _ in 0..TRIES_MAX {
+        let mut last = "nobody leads it".to_owned();
+        match tokio::time::timeout(ASKING_MAX, self.ask_until_applied(&command, &mut last)).await {
+            Ok(reply) => Ok(reply),
+            Err(_) => Err(MemberError::Unreachable(last)),
+        }
+    }
+
+    /// Asks again and again; `last` is what went wrong last.
+    async fn ask_until_applied(&self, command: &Command, last: &mut String) -> Reply {
+        loop {
             let asked = match self.group.leader() {
-                Some(leader) if leader == self.group.member() => self.propose(write_command(&command)).await,
-                Some(leader) => match self.ask_member(leader, &command).await {
+                Some(leader) if leader == self.group.member() => self.propose(write_command(command)).await,
+                Some(leader) => match self.ask_member(leader, command).await {
                     Ok(asked) => asked,
                     Err(error) => {
-                        last = MemberError::Unreachable(error.to_string());
+                        *last = error.to_string();
                         Asked::NotLeader(None)
                     }
                 },
@@ -72,13 +80,12 @@ impl Asking {
             match asked {
                 Asked::Applied(reply, version) => {
                     self.registry().reached(version).await;
-                    return Ok(reply);
+                    return reply;
                 }
                 // A command that is given twice does what it does once.
                 Asked::NotLeader(_) | Asked::Unknown => tokio::time::sleep(PAUSE).await,
             }
         }
-        Err(last)
     }
 
     async fn ask_member(&self, leader: MemberId, command: &Command) -> Result<Asked, TransportError> {

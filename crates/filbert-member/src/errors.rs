@@ -60,6 +60,9 @@ pub(crate) fn told(group: replication::GroupId, error: &SubmitError) -> replicat
         SubmitError::Overloaded { limit_bytes, .. } => {
             replication::SubmitError::Overloaded { group, limit_bytes: *limit_bytes }
         }
+        SubmitError::TooLong { bytes, bytes_max, .. } => {
+            replication::SubmitError::TooLong { group, bytes: *bytes, bytes_max: *bytes_max }
+        }
         SubmitError::Unknown { .. } => replication::SubmitError::Unknown { group },
         SubmitError::NotLeader { leader: Some(leader), .. } => {
             replication::SubmitError::NotLeader { group, hint: format!("member {leader} leads it") }

@@ -30,6 +30,8 @@ const VERSIONS: std::ops::RangeInclusive<u16> = 1..=1;
 
 /// Between two looks at something that is awaited.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Looks between two lines in the log.
+const LOOKS_TOLD: u32 = 250;
 
 /// What can be set of a member of a cluster.
 #[derive(Clone, Debug)]
@@ -242,20 +244,33 @@ impl Member {
 
     /// Waits until this member knows itself, a leader of each group is known, and it holds what it is to hold.
     async fn settle(&self) {
-        while !self.is_settled() {
+        for look in 1_u32.. {
+            let Some(missing) = self.missing() else { return };
+            if look.is_multiple_of(LOOKS_TOLD) {
+                tracing::info!("member {} does not serve yet: {missing}", self.id);
+            }
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    fn is_settled(&self) -> bool {
+    /// What this member waits for before it serves.
+    fn missing(&self) -> Option<String> {
         let state = self.registry();
         if state.member(self.id).is_none() {
-            return false;
+            return Some(
+                "the registry has not told it that it is a member, which takes most of the registry's voters"
+                    .to_owned(),
+            );
         }
-        (0..).map(GroupId).zip(&self.groups).all(|(id, group)| {
-            let is_held = !state.places(id).contains(&self.id) || group.status().voters.contains(&self.id);
-            is_held && self.views.leader(id).is_some()
-        })
+        for (id, group) in (0..).map(GroupId).zip(&self.groups) {
+            if self.views.leader(id).is_none() {
+                return Some(format!("no leader of group {id} of the partitions is known"));
+            }
+            if state.places(id).contains(&self.id) && !group.status().voters.contains(&self.id) {
+                return Some(format!("it does not hold group {id} of the partitions yet"));
+            }
+        }
+        None
     }
 
     /// This member's id in the cluster. It is never given again.

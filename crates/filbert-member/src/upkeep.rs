@@ -24,6 +24,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 /// A member that has caught up within so many entries is close enough to vote: it has the rest before the change is made.
 const LAG_MAX: u64 = 64;
+/// How long a step of one group may take while the others wait.
+const STEP_MAX: Duration = Duration::from_secs(1);
 /// Between two times that leadership is handed over by this member.
 const HANDED_EVERY: Duration = Duration::from_millis(300);
 
@@ -52,7 +54,7 @@ enum Step {
 }
 
 /// The next step of a group, if there is one. `wanted` are its voters, the one that is to lead first; `learners` may follow without a vote;
-/// `stays` says whether a voter that is not wanted is dead rather than leaving in order.
+/// `leaves` says whether a voter that is not wanted leaves in order, and is not dead.
 fn next_step(
     status: &GroupStatus,
     leader: MemberId,
@@ -105,12 +107,12 @@ impl Upkeep {
         let mut told = (Leading::default(), Instant::now());
         let mut handed = Instant::now();
         let registry = self.asking.registry().clone();
-        let mut version = 0;
+        let mut known: Arc<RegistryState> = Arc::default();
         loop {
             let state = registry.state();
-            if state.version != version {
-                version = state.version;
-                self.know_addresses(&state);
+            if state.version != known.version {
+                self.know_addresses(&known, &state);
+                known = state.clone();
                 self.views.renew();
             }
             let leading = self.leading();
@@ -129,7 +131,10 @@ impl Upkeep {
         }
     }
 
-    fn know_addresses(&self, state: &RegistryState) {
+    fn know_addresses(&self, known: &RegistryState, state: &RegistryState) {
+        for (id, _) in known.members().filter(|(id, _)| state.member(*id).is_none()) {
+            self.links.addresses().remove(id);
+        }
         for (id, facts) in state.members().filter(|(id, _)| *id != self.member) {
             self.links.addresses().set(id, facts.address.as_str());
         }
@@ -163,22 +168,28 @@ impl Upkeep {
         let status = group.status();
         let leaves = |id| state.is_leaving(id);
         let Some(step) = next_step(&status, self.member, wanted, learners, leaves) else { return };
-        let done = match &step {
-            Step::Learn(id) => group.add_learner(*id).await,
-            Step::Vote(voters) => group.change_voters(&status.voters, voters.clone()).await,
-            Step::Forget(id) => group.remove_learner(*id).await,
-            Step::Hand(id) => {
-                if handed.elapsed() < HANDED_EVERY {
-                    return;
-                }
-                *handed = Instant::now();
-                group.transfer_leadership(*id).await.map_err(MembershipError::from)
+        if matches!(step, Step::Hand(_)) {
+            if handed.elapsed() < HANDED_EVERY {
+                return;
+            }
+            *handed = Instant::now();
+        }
+        let take = async {
+            match &step {
+                Step::Learn(id) => group.add_learner(*id).await,
+                Step::Vote(voters) => group.change_voters(&status.voters, voters.clone()).await,
+                Step::Forget(id) => group.remove_learner(*id).await,
+                Step::Hand(id) => group.transfer_leadership(*id).await.map_err(MembershipError::from),
             }
         };
-        match done {
-            Ok(()) => tracing::debug!(member = %self.member, ?step, "a group was changed"),
+        // A group that loses its majority meanwhile must not hold the others up.
+        match tokio::time::timeout(STEP_MAX, take).await {
+            Ok(Ok(())) => tracing::debug!(member = %self.member, ?step, "a group was changed"),
             // Somebody else has, or will: it is looked at again.
-            Err(error) => tracing::debug!(member = %self.member, ?step, "a group is not changed yet: {error}"),
+            Ok(Err(error)) => tracing::debug!(member = %self.member, ?step, "a group is not changed yet: {error}"),
+            Err(_) => {
+                tracing::warn!(member = %self.member, ?step, "a change of a group has no result after {STEP_MAX:?}")
+            }
         }
     }
 

@@ -120,7 +120,7 @@ fn the_full_sample_is_read() {
         &loaded,
         &[
             "line 5: license-key is not needed: every feature is there without a licence",
-            "line 17: network.join is not supported: this member forms a cluster of its own",
+            "line 17: network.join is not supported: members of a cluster are named by --join",
             "line 71: map.orders.map-store is not supported: values are not loaded from or written to another store",
             "line 120: properties.some.other.property is not supported",
         ],

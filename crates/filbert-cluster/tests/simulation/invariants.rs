@@ -56,8 +56,9 @@ impl Cluster {
                 assert_eq!(status.failure, None, "a group does not stop by itself: member {id}");
                 self.check_progress(seen, **id, group, of, &status);
                 self.check_log(seen, **id, group, of, &status);
-                if runtime::on(member.node, || of.has_lease().is_some()) {
+                if let Some(term) = runtime::on(member.node, || of.has_lease()) {
                     holders.push(**id);
+                    assert_eq!(status.serves, Some(term), "whoever has a lease knows that it leads: member {id}");
                 }
             }
             assert!(holders.len() <= 1, "one holder of a lease of group {group}: {holders:?}");

@@ -31,6 +31,7 @@
 //! | 21 | a group whose faults have ended comes to rest, and all voters are alike | `cluster.rs`, `settle` |
 //! | 22 | the same seed gives the same history | `random.rs` |
 //! | 23 | a snapshot keeps to its rate | `scenarios/members.rs` |
+//! | 24 | the state machine of a member with a lease is told that it leads, and in which term | `invariants.rs` |
 //!
 //! # What goes wrong
 //!

@@ -93,6 +93,18 @@ pub enum SubmitError {
         /// The limit that was met.
         limit_bytes: usize,
     },
+    /// It is longer than a group takes at once. Nothing was changed, and sending it again does not help.
+    #[error(
+        "the changes for group {group} of the partitions have {bytes} bytes, expected at most {bytes_max} at once in a cluster"
+    )]
+    TooLong {
+        /// The group.
+        group: GroupId,
+        /// Bytes of the commands.
+        bytes: usize,
+        /// The most that are taken.
+        bytes_max: usize,
+    },
     /// It was made, or was not, or still will be: whoever cannot bear to make it twice must look first.
     #[error("group {group} of the partitions lost its leader while a change was on its way, its outcome is not known")]
     Unknown {

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use filbert_data::PartitionId;
 use filbert_store::{
@@ -14,7 +15,6 @@ use filbert_store::{
 use super::awaited::Awaited;
 use super::{GroupId, Submissions};
 use crate::cell::CellState;
-use crate::eviction;
 use crate::grid::Grid;
 use crate::map_core::MapCore;
 use crate::shared::Shared;
@@ -116,13 +116,14 @@ impl Grid {
             let Some(cell) = shared.cell(id) else { continue };
             let maps: Vec<Arc<MapCore>> = shared.maps.read().by_id.values().cloned().collect();
             // Beside the lock: it takes time for every entry.
-            let given: Vec<_> = maps.iter().map(|map| map.layouts.compiled()).collect();
-            for (map, layout) in maps.iter().zip(&given) {
-                partition.set_layout(map.id, layout.clone());
+            let mut given = Vec::with_capacity(maps.len());
+            for map in &maps {
+                given.push(map.layouts.current().version);
+                partition.set_layout(map.id, map.layouts.compiled());
             }
             let mut state = cell.lock();
-            for (map, layout) in maps.iter().zip(given) {
-                map.take_over(&state.partition, &mut partition, layout.is_some(), id);
+            for (map, given) in maps.iter().zip(given) {
+                map.take_over(&state.partition, &mut partition, given);
             }
             shared.account(state.partition.bytes(), partition.bytes());
             state.partition = partition;
@@ -173,14 +174,13 @@ impl Grid {
 }
 
 impl MapCore {
-    /// Keeps the accounts of a map when another partition takes the place of one.
-    fn take_over(&self, old: &Partition, new: &mut Partition, has_layout: bool, id: PartitionId) {
-        // It was given another layout meanwhile.
-        let now = self.layouts.compiled();
-        if has_layout || now.is_some() {
-            new.set_layout(self.id, now);
+    /// Keeps the accounts of a map when another partition takes the place of one; `given` is the version of the layout that it has.
+    fn take_over(&self, old: &Partition, new: &mut Partition, given: u64) {
+        if self.layouts.current().version != given {
+            // It was given another one meanwhile.
+            new.set_layout(self.id, self.layouts.compiled());
         }
-        self.note_made(id, new.has_map(self.id));
+        self.note_made(new.id(), new.has_map(self.id));
         let (before, after) = (old.statistics(self.id), new.statistics(self.id));
         self.replace_entries(before.entries, after.entries);
         self.account(before.bytes_owned, after.bytes_owned);
@@ -202,8 +202,8 @@ impl MapCore {
     }
 
     fn replace_entries(&self, before: usize, after: usize) {
-        if self.evicts && eviction::applies(&self.config) {
-            self.entries.fetch_add(after.wrapping_sub(before), std::sync::atomic::Ordering::AcqRel);
+        if self.evicts {
+            self.entries.fetch_add(after.wrapping_sub(before), Ordering::AcqRel);
         }
     }
 }

@@ -156,7 +156,7 @@ pub(crate) const MAP: &[Setting<MapConfig>] = &[
             set: |map, value| map.backup_count = u8::try_from(value).unwrap_or(u8::MAX),
         },
         unit: "copies",
-        doc: "Synchronous copies in a cluster. A standalone member keeps none.",
+        doc: "Synchronous copies in Hazelcast. Read, and told to clients; in a cluster, --replicas says how many members hold each partition.",
     },
     Setting {
         name: "async-backup-count",
@@ -167,13 +167,13 @@ pub(crate) const MAP: &[Setting<MapConfig>] = &[
             set: |map, value| map.async_backup_count = u8::try_from(value).unwrap_or(u8::MAX),
         },
         unit: "copies",
-        doc: "Asynchronous copies in a cluster. A standalone member keeps none.",
+        doc: "Asynchronous copies in Hazelcast. Read, and told to clients; in a cluster, --replicas says how many members hold each partition.",
     },
     Setting {
         name: "read-backup-data",
         kind: Kind::Flag { get: |map| map.read_backup_data, set: |map, value| map.read_backup_data = value },
         unit: "",
-        doc: "Whether a member may answer a read from a copy. A standalone member has none.",
+        doc: "Whether a member may answer a read from a copy. It never does.",
     },
 ];
 

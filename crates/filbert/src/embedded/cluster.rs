@@ -1,13 +1,14 @@
 //! A member of a cluster below the embedded API: its groups on a runtime of their own, which nothing of a client's may hold up.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
 use filbert_grid::{Environment, Grid, GridConfig, threads};
 use filbert_hazelcast::DoorConfig;
 use filbert_links::{LinkSettings, Secret};
-use filbert_member::{ClusterSettings, Member, MemberSettings, Starting};
+use filbert_member::{ClusterSettings, Member, MemberError, MemberSettings, Starting};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
@@ -16,6 +17,26 @@ use crate::ClusterConfig;
 
 /// How long leaving in order may take: what one member holds of 24 groups goes over a network in that time, or its voters know that it goes.
 const LEAVE_MAX: Duration = Duration::from_secs(30);
+
+/// The address at which a member is reached that listens on this one: where that is every address of the machine, the one from which other
+/// members are reached.
+fn reachable(listen: IpAddr, members: &[String]) -> Result<IpAddr, MemberError> {
+    if !listen.is_unspecified() {
+        return Ok(listen);
+    }
+    let towards = |member: SocketAddr| {
+        let socket = UdpSocket::bind(SocketAddr::new(listen, 0)).ok()?;
+        // Nothing is sent: the system chooses the way.
+        socket.connect(member).ok()?;
+        socket.local_addr().ok().map(|address| address.ip()).filter(|address| !address.is_unspecified())
+    };
+    let known = members.iter().flat_map(|member| member.to_socket_addrs().into_iter().flatten());
+    known.into_iter().find_map(towards).ok_or_else(|| {
+        let text = "this member listens on every address, and none of the members' can be reached to tell which is its own: name it with \
+                    --member-address, and the one for clients with network.public-address";
+        MemberError::Settings(text.to_owned())
+    })
+}
 
 /// Waits for a future on a thread of its own: whoever starts or ends a member may be within another runtime, where none may be waited in.
 fn wait<T: Send>(runtime: &Runtime, future: impl Future<Output = T> + Send) -> T {
@@ -46,11 +67,18 @@ impl ClusterMember {
             .build()?;
         let (client_host, client_port) = match &door.public_address {
             Some(public) => (public.host.clone(), public.port),
-            None => (door.listen.ip().to_string(), door.listen.port()),
+            None => (reachable(door.listen.ip(), &cluster.members)?.to_string(), door.listen.port()),
+        };
+        let public_address = match cluster.public_address {
+            None if cluster.listen.ip().is_unspecified() => {
+                let address = reachable(cluster.listen.ip(), &cluster.members)?;
+                Some(SocketAddr::new(address, cluster.listen.port()).to_string())
+            }
+            public_address => public_address,
         };
         let settings = MemberSettings {
             listen: cluster.listen,
-            public_address: cluster.public_address,
+            public_address,
             addresses: cluster.members,
             client_host,
             client_port,
@@ -92,5 +120,22 @@ impl Drop for ClusterMember {
         let (Some(runtime), Some(member)) = (self.runtime.take(), self.member.take()) else { return };
         wait(&runtime, member.stop());
         runtime.shutdown_background();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn a_member_on_every_address_is_told_by_one_that_others_reach() {
+        let everywhere = IpAddr::from(Ipv4Addr::UNSPECIFIED);
+        let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
+        let members = ["no such host:5801".to_owned(), "127.0.0.1:5801".to_owned()];
+        assert_eq!(reachable(everywhere, &members).unwrap(), loopback);
+        assert_eq!(reachable(loopback, &[]).unwrap(), loopback);
+        assert!(reachable(everywhere, &members[..1]).unwrap_err().to_string().contains("--member-address"));
     }
 }

@@ -20,7 +20,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use filbert_grid::{Clock, Environment, Grid, SystemClock};
+use filbert_grid::{Clock, Environment, Grid, GridError, SystemClock};
 use filbert_query::Engine;
 use uuid::Uuid;
 
@@ -112,8 +112,13 @@ impl Filbert {
     ///
     /// # Errors
     /// The member is shut down, has as many maps as its limit allows, or two patterns of its configuration fit the
-    /// name equally well.
+    /// name equally well; or it is a member of a cluster, whose maps are served to clients alone so far.
     pub fn map<K, V>(&self, name: &str) -> Result<Map<K, V>, Error> {
+        if self.cluster.is_some() {
+            // What this member holds may be old, and others lead most of it.
+            let text = "maps of a cluster are not served within its members yet, expected a client".to_owned();
+            return Err(GridError::UnsupportedOperation(text).into());
+        }
         let core = Core {
             map: self.grid.map(name)?,
             grid: self.grid.clone(),
