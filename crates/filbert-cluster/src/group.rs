@@ -84,6 +84,15 @@ impl<R: AsyncRuntime, S: StateMachine> Clone for Group<R, S> {
     }
 }
 
+/// A point of a group's log, and of its time: see [`Group::read_point`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadPoint {
+    /// Index of an entry.
+    pub index: u64,
+    /// The time at which the leader read.
+    pub time: Millis,
+}
+
 impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     /// Starts a member's copy of a group, over a state machine with nothing in it. It takes part when others make it a learner, or by [`Group::form`].
     ///
@@ -220,6 +229,39 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     #[must_use]
     pub fn has_lease(&self) -> Option<u64> {
         self.0.lease.check(self.0.nanoseconds(R::Instant::now()))
+    }
+
+    /// Where the log must be applied to on a member, so that reads there find all that was acknowledged before this call.
+    ///
+    /// Entries that reads here have kept alive, and that others would find expired by then, are told to the log first.
+    ///
+    /// # Errors
+    /// This member does not lead, or has no lease.
+    pub async fn read_point(&self) -> Result<ReadPoint, SubmitError> {
+        let before = self.has_lease();
+        while before.is_some() && self.has_lease() == before {
+            let touches = upkeep::touches(&self.0);
+            if touches.is_empty() {
+                let point = ReadPoint { index: self.0.replica.begun.load(Ordering::SeqCst), time: self.read_time() };
+                // Another leader could have acknowledged more if the lease had ended in between.
+                if self.has_lease() == before {
+                    return Ok(point);
+                }
+                break;
+            }
+            let (sender, applied) = oneshot::channel();
+            self.push(Source::Plain, touches, Awaits::Applied(sender)).map_err(|(error, _)| error)?;
+            applied.await.map_err(|_| SubmitError::Unknown { group: self.0.replica.group })?;
+        }
+        let (member, group) = (self.0.member, self.0.replica.group);
+        let leader = self.leader().filter(|leader| *leader != member);
+        Err(SubmitError::NotLeader { member, group, leader })
+    }
+
+    /// Waits until this member, whether it leads or not, has applied the log up to a point that the leader gave: reads here find
+    /// what reads there found. Waits for ever if this member does not follow the group.
+    pub async fn reach(&self, point: ReadPoint) {
+        self.0.replica.reach(point).await;
     }
 
     /// The time at which a reader with a lease reads: every later leader will know of it.

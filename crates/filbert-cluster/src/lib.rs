@@ -57,7 +57,7 @@ mod upkeep;
 mod wire;
 
 pub use error::{GroupError, MembershipError, OriginRefusal, ReadError, RequestError, SubmitError, TransportError};
-pub use group::{Group, Turn, WallClock};
+pub use group::{Group, ReadPoint, Turn, WallClock};
 pub use heartbeats::SharedHeartbeats;
 pub use ids::{GroupId, MemberId, OriginId};
 pub use origins::OriginLimits;
@@ -68,4 +68,4 @@ pub use settings::GroupSettings;
 pub use state_machine::{Applying, StateMachine, StateMachineError};
 pub use status::GroupStatus;
 pub use transport::{BoxFuture, Lane, Transport};
-pub use wire::OwnedReply;
+pub use wire::{OwnedReply, read_replies, write_replies};

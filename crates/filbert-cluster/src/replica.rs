@@ -9,9 +9,11 @@ use futures_util::{Stream, StreamExt};
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use openraft::{AsyncRuntime, Instant, OptionalSend};
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use crate::awaiting::Awaiting;
 use crate::clock::GroupClock;
+use crate::group::ReadPoint;
 use crate::origins::{OriginLimits, Origins, Turn};
 use crate::proposer::Awaits;
 use crate::snapshot::{SnapshotData, Taken};
@@ -36,6 +38,10 @@ pub(crate) struct Replica<S: StateMachine, T> {
     pub(crate) awaiting: Awaiting<Option<Awaits<S>>, T>,
     /// The term in which this member leads; 0 = it does not.
     pub(crate) leading: AtomicU64,
+    /// Index of the entry that is being applied, or was last. Whatever was acknowledged here is in none after it.
+    pub(crate) begun: AtomicU64,
+    /// Index of the last entry applied.
+    pub(crate) reached: watch::Sender<u64>,
     clock: Arc<GroupClock>,
     limits: OriginLimits,
 }
@@ -43,7 +49,8 @@ pub(crate) struct Replica<S: StateMachine, T> {
 impl<S: StateMachine, T: Instant> Replica<S, T> {
     pub(crate) fn new(group: GroupId, state: Arc<S>, limits: OriginLimits, clock: Arc<GroupClock>) -> Self {
         let (applied, awaiting) = Default::default();
-        Replica { group, state, applied, awaiting, leading: AtomicU64::new(0), clock, limits }
+        let (leading, begun, reached) = (AtomicU64::new(0), AtomicU64::new(0), watch::Sender::new(0));
+        Replica { group, state, applied, awaiting, leading, begun, reached, clock, limits }
     }
 
     /// Applies an entry's batch.
@@ -116,6 +123,17 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
         let mut applied = self.applied.lock();
         self.clock.applied(self.state.install(taken.import));
         *applied = Applied { last: meta.last_log_id, membership: meta.last_membership.clone(), origins: taken.origins };
+        let index = meta.last_log_id.map_or(0, |last| last.index);
+        self.begun.store(index, Ordering::SeqCst);
+        self.reached.send_replace(index);
+    }
+
+    /// Waits until an entry is applied here, or was before; a time that reads of a leader had is known here then.
+    pub(crate) async fn reach(&self, point: ReadPoint) {
+        // The sender is here as long as this is.
+        let mut reached = self.reached.subscribe();
+        let _index = reached.wait_for(|reached| *reached >= point.index).await;
+        self.clock.applied(point.time);
     }
 
     /// Index of the last entry applied, and all that the log decided, as bytes: those of two replicas with the same index are the
@@ -180,6 +198,7 @@ where
     {
         while let Some(entry) = entries.next().await {
             let (entry, responder) = entry?;
+            self.0.begun.store(entry.log_id.index, Ordering::SeqCst);
             match &entry.payload {
                 Payload::Blank => {}
                 Payload::Normal(batch) => self.0.apply(entry.log_id.index, batch).await?,
@@ -188,6 +207,7 @@ where
                 }
             }
             self.0.applied.lock().last = Some(entry.log_id);
+            self.0.reached.send_replace(entry.log_id.index);
             if let Some(responder) = responder {
                 responder.send(());
             }

@@ -8,7 +8,7 @@
 //! | .. | for each, 1 byte of kind and what follows in `append` below |
 
 use bytes::Bytes;
-use filbert_store::{BatchPlace, Caller, CodecError, MapId, Millis, Reply, StoreError};
+use filbert_store::{BatchPlace, Caller, CodecError, MapId, Millis, Reply, StoreError, Value};
 
 use super::{Reader, append_bytes};
 
@@ -41,23 +41,51 @@ pub enum OwnedReply {
     Refused(StoreError),
 }
 
-impl From<Reply<'_>> for OwnedReply {
-    fn from(reply: Reply<'_>) -> Self {
+impl OwnedReply {
+    /// A copy of a reply.
+    #[must_use]
+    pub fn of(reply: &Reply<'_>) -> Self {
         match reply {
             Reply::Done => OwnedReply::Done,
-            Reply::Flag(flag) => OwnedReply::Flag(flag),
-            Reply::Previous(value) => OwnedReply::Previous(value.map(|value| Bytes::copy_from_slice(&value))),
-            Reply::Count(count) => OwnedReply::Count(count as u64),
-            Reply::Locked { free_at } => OwnedReply::Locked { free_at },
-            Reply::Claimed(places) => OwnedReply::Claimed(places),
-            Reply::Held(place) => OwnedReply::Held(place),
-            Reply::NotOwner { owner } => OwnedReply::NotOwner { owner },
-            Reply::Refused(error) => OwnedReply::Refused(error),
+            Reply::Flag(flag) => OwnedReply::Flag(*flag),
+            Reply::Previous(value) => {
+                OwnedReply::Previous(value.as_ref().map(|value| Bytes::copy_from_slice(value.as_bytes())))
+            }
+            Reply::Count(count) => OwnedReply::Count(*count as u64),
+            Reply::Locked { free_at } => OwnedReply::Locked { free_at: *free_at },
+            Reply::Claimed(places) => OwnedReply::Claimed(places.clone()),
+            Reply::Held(place) => OwnedReply::Held(*place),
+            Reply::NotOwner { owner } => OwnedReply::NotOwner { owner: *owner },
+            Reply::Refused(error) => OwnedReply::Refused(*error),
         }
     }
 }
 
-pub(crate) fn write_replies(replies: &[OwnedReply]) -> Bytes {
+impl From<Reply<'_>> for OwnedReply {
+    fn from(reply: Reply<'_>) -> Self {
+        OwnedReply::of(&reply)
+    }
+}
+
+impl From<OwnedReply> for Reply<'static> {
+    fn from(reply: OwnedReply) -> Self {
+        match reply {
+            OwnedReply::Done => Reply::Done,
+            OwnedReply::Flag(flag) => Reply::Flag(flag),
+            OwnedReply::Previous(value) => Reply::Previous(value.map(|value| Value::copied(value[..].into()))),
+            OwnedReply::Count(count) => Reply::Count(usize::try_from(count).unwrap_or(usize::MAX)),
+            OwnedReply::Locked { free_at } => Reply::Locked { free_at },
+            OwnedReply::Claimed(places) => Reply::Claimed(places),
+            OwnedReply::Held(place) => Reply::Held(place),
+            OwnedReply::NotOwner { owner } => Reply::NotOwner { owner },
+            OwnedReply::Refused(error) => Reply::Refused(error),
+        }
+    }
+}
+
+/// Writes replies as the table above has them.
+#[must_use]
+pub fn write_replies(replies: &[OwnedReply]) -> Bytes {
     let mut out = vec![1];
     out.extend_from_slice(&(replies.len() as u32).to_le_bytes());
     replies.iter().for_each(|reply| append(&mut out, reply));
@@ -101,7 +129,11 @@ fn append(out: &mut Vec<u8>, reply: &OwnedReply) {
     }
 }
 
-pub(crate) fn read_replies(bytes: Bytes) -> Result<Vec<OwnedReply>, CodecError> {
+/// Reads replies as [`write_replies`] has written them; values are slices of `bytes`.
+///
+/// # Errors
+/// They are no replies, or of another version.
+pub fn read_replies(bytes: Bytes) -> Result<Vec<OwnedReply>, CodecError> {
     let mut reader = Reader::new(&bytes);
     reader.version("the version of replies")?;
     let count = reader.u32("the number of replies")?;

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, HashSet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Get,
+    /// A read that keeps nothing alive.
+    Look,
     Put(u64),
     /// With a time to live.
     PutFor(u64, u64),
@@ -118,7 +120,7 @@ impl Register {
     fn apply(mut self, moment: &Moment, kind: Kind) -> (Register, Outcome) {
         let client = moment.client;
         let is_foreign = self.lock.is_some_and(|(owner, ..)| owner != client);
-        if is_foreign && !matches!(kind, Kind::Get | Kind::Unlock) {
+        if is_foreign && !matches!(kind, Kind::Get | Kind::Look | Kind::Unlock) {
             return (self, Outcome::Locked);
         }
         let before = Outcome::Value(self.value.map(|(value, _)| value));
@@ -127,6 +129,7 @@ impl Register {
                 self.touch(moment);
                 before
             }
+            Kind::Look => before,
             Kind::Put(value) => {
                 self.value = Some((value, Life::Endless));
                 before
@@ -191,7 +194,7 @@ pub fn check(history: &[Operation], slack: Slack) -> Result<(), Vec<Operation>> 
     let mut keys: BTreeMap<u32, Vec<Operation>> = BTreeMap::new();
     for operation in history {
         // A read that nobody had an answer of says nothing.
-        if operation.kind != Kind::Get || operation.ended.is_some() {
+        if !matches!(operation.kind, Kind::Get | Kind::Look) || operation.ended.is_some() {
             keys.entry(operation.key).or_default().push(operation.clone());
         }
     }

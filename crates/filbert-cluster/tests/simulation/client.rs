@@ -35,7 +35,8 @@ impl Cluster {
             value += 1;
             let lasting_ms = LASTING_MS[random.random_range(0..3)];
             let kind = match random.random_range(0..100) {
-                0..38 => Kind::Get,
+                0..28 => Kind::Get,
+                28..38 => Kind::Look,
                 38..50 => Kind::Put(value),
                 50..57 => Kind::PutFor(value, lasting_ms),
                 57..61 => Kind::PutIdle(value, lasting_ms),
@@ -61,10 +62,10 @@ impl Cluster {
         random: &mut StdRng,
     ) {
         let (began, from_ms) = (self.event(), now_ns() / 1_000_000);
-        let outcome = if kind == Kind::Get {
-            self.get(key, random).await
-        } else {
-            self.change(client, key, kind, origins, random).await
+        let outcome = match kind {
+            Kind::Get => self.get(key, random).await,
+            Kind::Look => self.look(key, random).await,
+            _ => self.change(client, key, kind, origins, random).await,
         };
         let ended = outcome.map(|outcome| (self.event(), outcome));
         let to_ms = if ended.is_some() { now_ns() / 1_000_000 + 1 } else { u64::MAX };
@@ -133,6 +134,33 @@ impl Cluster {
         let last = times.entry(number).or_insert(now);
         *last = now.max(*last);
         Some(value)
+    }
+
+    /// A read at a member that need not lead, once it has come as far as the leader.
+    async fn look(&self, key: u32, random: &mut StdRng) -> Option<Outcome> {
+        let partition = PartitionId(key % PARTITIONS);
+        let number = partition.0 % self.0.settings.groups;
+        let ids = self.ids();
+        let here = ids[random.random_range(0..ids.len())];
+        let waits = !self.0.faults.followers_read_as_they_are;
+        let asked = self.someone(number, random);
+        let point = self.at(asked, number, |group| async move { group.read_point().await }).await?.ok()?;
+        sleep_ms(random.random_range(0..40)).await;
+        let looked = self.at(here, number, move |group| async move {
+            if waits {
+                group.reach(point).await;
+            }
+            let now = group.read_time();
+            let value = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+            let found = group.inspect(partition, |p| {
+                p.entry_view(MAP, &key.to_le_bytes(), now).map(|view| value(view.value))
+            });
+            (now, found)
+        });
+        let (now, found) = looked.await?;
+        assert!(!waits || now >= point.time, "a follower reads before the leader, at {now:?} instead of {point:?}");
+        self.saw("read of a follower");
+        Some(Outcome::Value(found?))
     }
 
     async fn change(
@@ -231,7 +259,7 @@ fn commands_of(number: u32, partition: PartitionId, key: u32, kind: Kind) -> Byt
     };
     let put = |expiry, mode| Change::Put { key, value: &value, expiry, mode };
     let change = match kind {
-        Kind::Get => unreachable!("a read is no command"),
+        Kind::Get | Kind::Look => unreachable!("a read is no command"),
         Kind::Put(_) => put(Expiry::NEVER, PutMode::Put),
         Kind::PutFor(_, ms) => put(Expiry::ttl(ms as i64), PutMode::Put),
         Kind::PutIdle(_, ms) => put(Expiry { max_idle_ms: ms as i64, ..Expiry::NEVER }, PutMode::Put),

@@ -29,6 +29,7 @@ const WALLS_MS: i64 = 400;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub reads_without_lease: bool,
+    pub followers_read_as_they_are: bool,
     pub acknowledges_before_commit: bool,
     pub snapshots_forget_locks: bool,
     pub no_deduplication: bool,

@@ -30,6 +30,11 @@ fn a_leader_that_reads_without_a_lease_is_found() {
 }
 
 #[test]
+fn a_follower_that_reads_without_asking_how_far_the_leader_is_is_found() {
+    assert!(is_found(Faults { followers_read_as_they_are: true, ..Faults::default() }));
+}
+
+#[test]
 fn an_acknowledgement_before_commit_is_found() {
     assert!(is_found(Faults { acknowledges_before_commit: true, ..Faults::default() }));
 }
