@@ -10,6 +10,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::compact::{Schema, SchemaId};
 use crate::plain::{self, Items};
 use crate::{
@@ -24,7 +26,7 @@ pub trait SchemaSource: Send + Sync {
 }
 
 /// The layout of a class that writes itself as IdentifiedDataSerializable: what it writes, in this order.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct IdsLayout {
     /// The factory's id.
     pub factory_id: i32,

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::DataError;
 
 /// Steps of one path, at most: deeper documents are no use to queries, and no recursion here may be without a limit.
 pub const PATH_STEPS_MAX: usize = 64;
 
 /// One step into an object or an array.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Step {
     /// The field of this name.
     Field(Box<str>),
@@ -19,11 +21,11 @@ pub enum Step {
 }
 
 /// A way from a value to what is asked of it. The empty path is the value itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Path(Vec<Step>);
 
 /// The two halves of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Side {
     /// The key.
     Key,
@@ -32,7 +34,7 @@ pub enum Side {
 }
 
 /// A field of an entry.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FieldPath {
     /// Where it begins.
     pub side: Side,

@@ -1,6 +1,7 @@
 //! A partition: all maps' entries whose keys hash to it, changed by commands only.
 
 use filbert_data::PartitionId;
+use uuid::Uuid;
 
 use crate::command::{Change, ChangeOf, Command};
 use crate::journal::Journal;
@@ -74,6 +75,11 @@ impl Partition {
     /// The maps that there are, in order.
     pub fn map_ids(&self) -> impl Iterator<Item = MapId> {
         self.maps.iter().map(|(id, _)| *id)
+    }
+
+    /// Those of which statements have claimed keys, of each claim of all maps.
+    pub fn claimants(&self) -> impl Iterator<Item = Uuid> {
+        self.maps.iter().flat_map(|(_, map)| map.claims.all()).map(|claim| claim.owner.client)
     }
 
     /// Whether there is such a map.

@@ -92,6 +92,12 @@ impl<'p> Value<'p> {
         Value(Held::Borrowed(bytes))
     }
 
+    /// A value that came from elsewhere.
+    #[must_use]
+    pub fn copied(bytes: Box<[u8]>) -> Value<'static> {
+        Value(Held::Copied(bytes))
+    }
+
     pub(crate) fn taken(record: Record) -> Self {
         Value(Held::Taken(record))
     }
