@@ -1,12 +1,14 @@
 //! The cluster as doors tell clients of it: which members there are, and who leads which partition. Whoever knows brings it
 //! ([`Grid::join_cluster`]); a grid without one is its only member and leads everything.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use filbert_data::PartitionId;
 use uuid::Uuid;
 
+use crate::errors::GridError;
 use crate::grid::Grid;
 
 /// A member, as clients are told of it.
@@ -53,6 +55,41 @@ impl ClusterView {
 /// Called after the view has changed, from any thread; must neither block nor call back.
 pub type ViewCallback = Box<dyn Fn() + Send + Sync>;
 
+/// Called once, on another thread.
+pub type Done<T> = Box<dyn FnOnce(Result<T, GridError>) + Send>;
+
+/// What all members know under a name beside maps: a table, a view, an index. Its text means nothing here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// Another one with each change of what stands under the name, and after its end.
+    pub version: u64,
+    /// What is known.
+    pub text: Arc<str>,
+}
+
+/// All definitions at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Definitions {
+    /// Grows with each change.
+    pub version: u64,
+    /// By name.
+    pub by_name: BTreeMap<String, Definition>,
+}
+
+/// One of several changes of definitions that are made together, or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redefinition {
+    /// The name.
+    pub name: String,
+    /// The version that must be there; `None` = nothing must be.
+    pub expected: Option<u64>,
+    /// What is to be there; `None` = nothing.
+    pub text: Option<String>,
+}
+
+/// Called with all definitions after a change of them, from a thread that nobody waits for.
+pub type DefinitionsCallback = Box<dyn Fn(&Definitions) + Send + Sync>;
+
 /// Who knows the cluster.
 pub trait Cluster: Send + Sync {
     /// The cluster now.
@@ -60,6 +97,49 @@ pub trait Cluster: Send + Sync {
 
     /// Has `changed` called after each change of the view, for as long as the cluster is there.
     fn on_change(&self, changed: ViewCallback);
+
+    /// Calls `done` when reads of this member's partitions, whoever leads them, find all that was acknowledged before this call, and
+    /// definitions are as new. Nothing that such a read finds may be old; a read goes on to find it if leaders change meanwhile.
+    ///
+    /// An error where this member does not hold all partitions, or nobody leads one of them.
+    fn catch_up(&self, done: Done<()>) {
+        done(Err(GridError::UnsupportedOperation("this cluster knows nothing of reads at members that follow".to_owned())));
+    }
+
+    /// All definitions, as of now.
+    fn definitions(&self) -> Arc<Definitions> {
+        Arc::default()
+    }
+
+    /// Has `changed` called with all definitions now, after each change of them, and after maps were made.
+    fn on_definitions(&self, _changed: DefinitionsCallback) {}
+
+    /// Changes definitions together, if all are as expected, and waits until whoever asked for [`Cluster::on_definitions`] here has been called
+    /// with them; `false` if one is not as expected.
+    ///
+    /// Not to be called by a thread that others wait for.
+    ///
+    /// # Errors
+    /// Nobody could be asked, or there are too many.
+    fn redefine(&self, _changes: Vec<Redefinition>) -> Result<bool, GridError> {
+        Err(GridError::UnsupportedOperation("this cluster keeps no definitions".to_owned()))
+    }
+
+    /// Numbers of a name that no member was given before, `count` of them from the one that is returned on; the first is 0. A name's numbers
+    /// go with the definition of that name.
+    ///
+    /// Not to be called by a thread that others wait for.
+    ///
+    /// # Errors
+    /// Nobody could be asked, or there is no such definition.
+    fn take_numbers(&self, _name: &str, _count: u64) -> Result<u64, GridError> {
+        Err(GridError::UnsupportedOperation("this cluster keeps no numbers".to_owned()))
+    }
+
+    /// A number of this member that no other member of the cluster has, or ever had.
+    fn member_number(&self) -> u64 {
+        0
+    }
 }
 
 impl fmt::Debug for dyn Cluster {
@@ -70,13 +150,43 @@ impl fmt::Debug for dyn Cluster {
 
 impl Grid {
     /// Makes this member one of a cluster. The first one stays; whether this was it.
-    pub fn join_cluster(&self, cluster: Arc<dyn Cluster>) -> bool {
-        self.cluster.set(cluster).is_ok()
+    pub fn join_cluster(self: &Arc<Self>, cluster: Arc<dyn Cluster>) -> bool {
+        if self.shared.cluster.set(cluster.clone()).is_err() {
+            return false;
+        }
+        self.schemas().join_cluster(&cluster);
+        let grid = Arc::downgrade(self);
+        cluster.on_definitions(Box::new(move |definitions| {
+            if let Some(grid) = grid.upgrade() {
+                grid.follow_definitions(definitions);
+            }
+        }));
+        true
     }
 
     /// The cluster that this member is in, if it is in one.
     #[inline]
     pub fn cluster(&self) -> Option<&Arc<dyn Cluster>> {
-        self.cluster.get()
+        self.shared.cluster.get()
+    }
+
+    /// As [`Cluster::catch_up`]; done at once where there is no cluster.
+    pub fn catch_up(&self, done: Done<()>) {
+        match self.cluster() {
+            Some(cluster) => cluster.catch_up(done),
+            None => done(Ok(())),
+        }
+    }
+
+    /// As [`Grid::catch_up`], waiting in this thread, which must not be one that others wait for.
+    ///
+    /// # Errors
+    /// As [`Cluster::catch_up`].
+    pub fn catch_up_blocking(&self) -> Result<(), GridError> {
+        let Some(cluster) = self.cluster() else { return Ok(()) };
+        let (sender, caught_up) = std::sync::mpsc::sync_channel(1);
+        // Whoever waits is there until it has come.
+        cluster.catch_up(Box::new(move |result| _ = sender.send(result)));
+        caught_up.recv().unwrap_or(Err(GridError::NotActive))
     }
 }

@@ -12,7 +12,6 @@ use uuid::Uuid;
 use crate::cell::Cell;
 use crate::clients::{ClientConnection, ClientInfo, Clients};
 use crate::clock::Clock;
-use crate::cluster::Cluster;
 use crate::config::{GridConfig, MapConfig};
 use crate::errors::GridError;
 use crate::eviction;
@@ -48,7 +47,6 @@ pub struct Grid {
     objects: Objects,
     schemas: Arc<Schemas>,
     queries: OnceLock<Arc<dyn QueryEngine>>,
-    pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     metrics: Arc<Metrics>,
 }
 
@@ -123,10 +121,11 @@ impl Grid {
             on_due: RwLock::new(None),
             replication,
             again: Mutex::default(),
+            cluster: OnceLock::new(),
             config,
         });
-        let (queries, cluster, metrics) = Default::default();
-        Ok(Arc::new(Grid { shared, cluster_id, objects, schemas, queries, cluster, metrics }))
+        let (queries, metrics) = Default::default();
+        Ok(Arc::new(Grid { shared, cluster_id, objects, schemas, queries, metrics }))
     }
 
     /// The name that clients must know.
@@ -316,7 +315,8 @@ impl Grid {
     pub fn unlink_map(&self, name: &str) -> Option<Unlinked<'_>> {
         if let Some(replication) = &self.shared.replication {
             let core = self.shared.maps.read().by_name.get(name)?.clone();
-            if let Err(error) = replication.replicator.drop_map(core.id) {
+            let dropped = replication.replicator.drop_map(core.id).and_then(|()| self.shared.undefine_map(name));
+            if let Err(error) = dropped {
                 tracing::warn!(map = name, "the map is not destroyed: {error}");
                 return None;
             }

@@ -259,8 +259,29 @@ impl Map {
     pub fn add_index(&self, index: IndexConfig) -> Result<bool, GridError> {
         let name = self.name();
         let index = indexes::normalized(name, index)?;
-        let indexes_max = self.shared.config.indexes_max;
+        if !self.shared.define_index(name, &index)? {
+            return Ok(false);
+        }
+        let added = self.make_index(index)?;
+        // It may have come here with what all members know.
+        Ok(added || self.shared.cluster.get().is_some())
+    }
+
+    fn make_index(&self, index: IndexConfig) -> Result<bool, GridError> {
+        let (name, indexes_max) = (self.name(), self.shared.config.indexes_max);
         self.change_layout(|layout, numbers| layout.add_index(name, index, numbers, indexes_max))
+    }
+
+    /// Makes the indexes that all members know, and drops those that they do not: those of the configuration stay.
+    pub(crate) fn follow_indexes(&self, wanted: Vec<IndexConfig>) -> Result<(), GridError> {
+        let of_config: Vec<Option<String>> = self.config().indexes.iter().map(|index| index.name.clone()).collect();
+        for index in self.indexes() {
+            let stays = of_config.contains(&index.name) || wanted.iter().any(|wanted| wanted.name == index.name);
+            if !stays && let Some(name) = &index.name {
+                self.unmake_index(name)?;
+            }
+        }
+        wanted.into_iter().try_for_each(|index| self.make_index(index).map(|_| ()))
     }
 
     /// Drops an index; whether there was one of that name. Queries that use it meanwhile look at all entries instead.
@@ -268,6 +289,15 @@ impl Map {
     /// # Errors
     /// The map was destroyed.
     pub fn drop_index(&self, name: &str) -> Result<bool, GridError> {
+        let is_defined = self.shared.undefine_index(self.name(), name)?;
+        match self.shared.cluster.get() {
+            // One of the configuration is known to no log: it comes back with the next start.
+            Some(_) => Ok(is_defined | self.unmake_index(name)?),
+            None => self.unmake_index(name),
+        }
+    }
+
+    fn unmake_index(&self, name: &str) -> Result<bool, GridError> {
         self.change_layout(|layout, _| {
             let before = layout.indexes.len();
             layout.indexes.retain(|index| index.name != name);

@@ -31,6 +31,7 @@ mod clients;
 mod clock;
 mod cluster;
 mod config;
+mod definitions;
 mod errors;
 mod eviction;
 mod grid;
@@ -60,7 +61,9 @@ pub mod threads;
 
 pub use clients::{ClientConnection, ClientInfo, ClientView, Clients, ConnectionId};
 pub use clock::{Clock, SystemClock};
-pub use cluster::{Cluster, ClusterView, MemberView, ViewCallback};
+pub use cluster::{
+    Cluster, ClusterView, Definition, Definitions, DefinitionsCallback, Done, MemberView, Redefinition, ViewCallback,
+};
 pub use config::{
     BitmapConfig, ColumnConfig, EventJournalConfig, EvictionConfig, GridConfig, InMemoryFormat, IndexConfig, IndexKind,
     MapConfig, MapConfigs, MaxSizePolicy, NearCacheConfig, SIZE_UNLIMITED, eviction_policy_from_name,

@@ -1,12 +1,14 @@
 //! Compact schemas that clients have announced: bounded, and never changed once they are there.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use filbert_data::SchemaSource;
 use filbert_data::compact::{Schema, SchemaId};
 use parking_lot::RwLock;
 
+use crate::cluster::Cluster;
+use crate::definitions::of_schema;
 use crate::errors::GridError;
 
 /// The schemas of the member.
@@ -14,11 +16,33 @@ pub struct Schemas {
     by_id: RwLock<HashMap<SchemaId, Arc<Schema>>>,
     schemas_max: usize,
     fields_max: usize,
+    /// The cluster that the member is in, if it is in one.
+    cluster: OnceLock<Weak<dyn Cluster>>,
 }
 
 impl Schemas {
     pub(crate) fn new(schemas_max: usize, fields_max: usize) -> Self {
-        Schemas { by_id: RwLock::default(), schemas_max, fields_max }
+        Schemas { by_id: RwLock::default(), schemas_max, fields_max, cluster: OnceLock::new() }
+    }
+
+    pub(crate) fn join_cluster(&self, cluster: &Arc<dyn Cluster>) {
+        // A member is in one cluster.
+        let _first = self.cluster.set(Arc::downgrade(cluster));
+    }
+
+    /// As [`Schemas::put`], for all members of a cluster: returns when this one knows it, and entries with it can be written. Not to be
+    /// called by a thread that others wait for.
+    ///
+    /// # Errors
+    /// As [`Schemas::put`], or the cluster cannot be asked.
+    pub fn announce(&self, schema: Schema) -> Result<SchemaId, GridError> {
+        if let Some(cluster) = self.cluster.get().and_then(Weak::upgrade)
+            && self.get(schema.fingerprint()).is_none()
+        {
+            // `false`: it is known by another member's announcement.
+            cluster.redefine(vec![of_schema(&schema)])?;
+        }
+        self.put(schema)
     }
 
     /// Keeps a schema; one that is there already changes nothing.

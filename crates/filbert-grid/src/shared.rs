@@ -1,7 +1,7 @@
 //! What the grid and its map handles share: the cells, the clock, the accounts, the tables of maps.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use filbert_data::{PartitionId, partition_of};
@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::cell::{Cell, CellState};
 use crate::clients::Clients;
 use crate::clock::Clock;
+use crate::cluster::Cluster;
 use crate::config::GridConfig;
 use crate::errors::GridError;
 use crate::eviction;
@@ -64,6 +65,8 @@ pub(crate) struct Shared {
     pub(crate) next_upkeep_ms: AtomicI64,
     /// The logs that changes go through; `None` = they are made where they are asked for.
     pub(crate) replication: Option<Replication>,
+    /// The cluster that the member is in, if it is in one.
+    pub(crate) cluster: OnceLock<Arc<dyn Cluster>>,
     /// What the sweep proposes again.
     pub(crate) again: Mutex<Vec<Again>>,
 }

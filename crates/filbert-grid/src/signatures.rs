@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use filbert_store::{IndexId, PartitionSet, Probe, SIGNATURE_PARTITIONS_MAX, Signature};
 use parking_lot::RwLock;
@@ -20,11 +20,15 @@ const KEYS_MIN: usize = 10_000;
 
 /// The summaries of one map's indexes.
 #[derive(Default)]
-pub(crate) struct Signatures(RwLock<HashMap<IndexId, Arc<Signature>>>);
+pub(crate) struct Signatures {
+    by_index: RwLock<HashMap<IndexId, Arc<Signature>>>,
+    /// Grows when a partition came that knows none of them: one that was being given to partitions then misses its keys.
+    epoch: AtomicU64,
+}
 
 impl Signatures {
     pub(crate) fn bytes(&self) -> usize {
-        self.0.read().values().map(|signature| signature.bytes()).sum()
+        self.by_index.read().values().map(|signature| signature.bytes()).sum()
     }
 
     /// The partitions in which a probe may find something.
@@ -35,7 +39,7 @@ impl Signatures {
             Probe::Range { .. } | Probe::All { .. } => return PartitionSet::all_of(partition_count),
         };
         // Kept locked while it is read: nobody takes it away from partitions meanwhile.
-        let signatures = self.0.read();
+        let signatures = self.by_index.read();
         let Some(signature) = signatures.get(&index) else { return PartitionSet::all_of(partition_count) };
         let mut partitions = PartitionSet::none_of(partition_count);
         for key in keys {
@@ -44,8 +48,15 @@ impl Signatures {
         partitions
     }
 
+    /// Drops all, as another partition has come; answers with their bytes.
+    pub(crate) fn partition_replaced(&self) -> usize {
+        let mut signatures = self.by_index.write();
+        self.epoch.fetch_add(1, Ordering::SeqCst);
+        signatures.drain().map(|(_, signature)| signature.bytes()).sum()
+    }
+
     fn take(&self, index: IndexId) -> Option<Arc<Signature>> {
-        self.0.write().remove(&index)
+        self.by_index.write().remove(&index)
     }
 }
 
@@ -53,7 +64,7 @@ impl Shared {
     /// Drops the summaries of indexes that are not ready. Called while nobody else changes the map's layout.
     pub(crate) fn drop_signatures(&self, core: &MapCore, layout: &MapLayout) {
         let stays = |id: &IndexId| layout.indexes.iter().any(|index| index.id == *id && index.ready);
-        let mut signatures = core.layouts.signatures.0.write();
+        let mut signatures = core.layouts.signatures.by_index.write();
         let before: usize = signatures.values().map(|signature| signature.bytes()).sum();
         signatures.retain(|id, _| stays(id));
         let after: usize = signatures.values().map(|signature| signature.bytes()).sum();
@@ -67,9 +78,18 @@ impl Shared {
             return;
         }
         for index in &layout.indexes {
-            let is_there = core.layouts.signatures.0.read().contains_key(&index.id);
+            let is_there = core.layouts.signatures.by_index.read().contains_key(&index.id);
             if !is_there && self.set_signature(core, index.id, Signature::counting(KEYS_MIN)) {
                 self.renew_signature(core, index.id);
+            }
+        }
+    }
+
+    /// Gives summaries to the indexes of maps that have none, where nobody else changes a map's layout: who does, gives them as well.
+    pub(crate) fn add_missing_signatures(&self, maps: &[Arc<MapCore>]) {
+        for core in maps {
+            if let Some(_changing) = core.layouts.try_begin_change() {
+                self.add_signatures(core, &core.layouts.current());
             }
         }
     }
@@ -77,7 +97,7 @@ impl Shared {
     /// Makes anew the summaries that have more keys than they were made for.
     pub(crate) fn renew_signatures(&self, core: &MapCore) {
         let full = |core: &MapCore| {
-            let signatures = core.layouts.signatures.0.read();
+            let signatures = core.layouts.signatures.by_index.read();
             signatures.iter().filter(|(_, signature)| signature.is_full()).map(|(id, _)| *id).collect::<Vec<_>>()
         };
         if full(core).is_empty() {
@@ -90,7 +110,7 @@ impl Shared {
     }
 
     fn renew_signature(&self, core: &MapCore, index: IndexId) {
-        let is_full = core.layouts.signatures.0.read().get(&index).is_some_and(|signature| signature.is_full());
+        let is_full = core.layouts.signatures.by_index.read().get(&index).is_some_and(|signature| signature.is_full());
         if !is_full {
             return;
         }
@@ -112,15 +132,17 @@ impl Shared {
     /// Gives a summary to an index in all partitions, then to lookups; whether the index is there.
     fn set_signature(&self, core: &MapCore, index: IndexId, signature: Signature) -> bool {
         let (signature, signatures) = (Arc::new(signature), &core.layouts.signatures);
+        let epoch = signatures.epoch.load(Ordering::SeqCst);
         let before = signatures.take(index).map_or(0, |signature| signature.bytes());
         let mut is_there = true;
         for cell in &self.cells {
             is_there &= cell.lock().partition.set_signature(core.id, index, Some(signature.clone()));
         }
         let mut after = 0;
-        let mut published = signatures.0.write();
+        let mut published = signatures.by_index.write();
         // Who destroys a map marks it first, then drops its summaries.
-        if is_there && !core.destroyed.load(Ordering::Acquire) {
+        let is_whole = is_there && epoch == signatures.epoch.load(Ordering::SeqCst);
+        if is_whole && !core.destroyed.load(Ordering::Acquire) {
             after = signature.bytes();
             published.insert(index, signature);
         }
@@ -132,7 +154,7 @@ impl Shared {
 
     /// Drops all summaries of a map.
     pub(crate) fn clear_signatures(&self, core: &MapCore) {
-        let before = core.layouts.signatures.0.write().drain().map(|(_, signature)| signature.bytes()).sum();
+        let before = core.layouts.signatures.by_index.write().drain().map(|(_, signature)| signature.bytes()).sum();
         self.account(before, 0);
     }
 }

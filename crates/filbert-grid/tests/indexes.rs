@@ -258,6 +258,45 @@ fn an_index_that_is_built_while_entries_change_misses_none() {
     assert_eq!(by_scan.len(), 10_000);
 }
 
+/// A summary that was made for other entries would leave partitions out.
+#[test]
+fn a_lookup_finds_what_a_snapshot_brought_into_a_large_index() {
+    let (brings, takes) = (member(), member());
+    for (member, first) in [(&brings, 0), (&takes, 100_000)] {
+        let map = member.grid.map("m").unwrap();
+        map.add_index(index(IndexKind::Hash, &["this"])).unwrap();
+        (first..first + 30_000).for_each(|key| put(&map, key, key));
+        member.clock.advance(1_000);
+        member.run_expiry();
+    }
+    let map = takes.grid.map("m").unwrap();
+    let id = map.layout().indexes[0].id;
+    let probe = |value: i32| Probe::Equal(encoded(&[Value::Int32(value)]));
+    assert!(map.probe_partitions(id, &probe(100_000)).iter().count() < 10);
+    let mut export = brings.grid.begin_export(replication::GroupId(0)).unwrap();
+    let mut import = takes.grid.begin_import(replication::GroupId(0));
+    while let Some(page) = export.page(1 << 20) {
+        import.page(&page).unwrap();
+    }
+    takes.grid.install(import);
+    let found = |value: i32| {
+        let partition = map.partition_of(&value.to_blob().unwrap());
+        let mut keys = Vec::new();
+        if map.probe_partitions(id, &probe(value)).contains(partition) {
+            map.probe(partition, id, &probe(value), &mut |key, _| {
+                keys.push(key_of(key));
+                true
+            });
+        }
+        keys
+    };
+    assert!((0..30_000).all(|value| found(value) == [value]));
+    assert!((100_000..130_000).all(|value| found(value).is_empty()));
+    assert_eq!(takes.grid.statistics().memory_bytes, map.statistics().bytes_owned);
+    // It is summed up again.
+    assert!(map.probe_partitions(id, &probe(1)).iter().count() < 10);
+}
+
 #[test]
 fn a_lookup_in_a_large_index_asks_few_partitions_and_none_too_few() {
     let member = member();

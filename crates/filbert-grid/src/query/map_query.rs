@@ -61,6 +61,90 @@ pub struct Paging<'a> {
     pub anchors: Vec<PageEnd<'a>>,
 }
 
+/// A [`MapQuery`] that outlives the message that it came with.
+#[derive(Debug)]
+pub struct OwnedMapQuery(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Entries { predicate: Option<Vec<u8>>, partitions: Option<Vec<PartitionId>> },
+    Page(OwnedPaging),
+    Aggregate { aggregator: Vec<u8>, predicate: Option<Vec<u8>> },
+    Project { projection: Vec<u8>, predicate: Option<Vec<u8>> },
+    Remove { predicate: Vec<u8>, caller: Caller },
+}
+
+#[derive(Debug)]
+struct OwnedPaging {
+    predicate: Option<Vec<u8>>,
+    partition_key: Option<Vec<u8>>,
+    page_size: usize,
+    page: usize,
+    iteration: IterationType,
+    anchors: Vec<(usize, Option<Vec<u8>>, Option<Vec<u8>>)>,
+}
+
+impl MapQuery<'_> {
+    /// A copy for later.
+    #[must_use]
+    pub fn to_owned(&self) -> OwnedMapQuery {
+        let copy = |bytes: &Option<&[u8]>| bytes.map(<[u8]>::to_vec);
+        OwnedMapQuery(match self {
+            MapQuery::Entries { predicate, partitions } => {
+                Kind::Entries { predicate: copy(predicate), partitions: partitions.clone() }
+            }
+            MapQuery::Page(paging) => Kind::Page(OwnedPaging {
+                predicate: copy(&paging.predicate),
+                partition_key: copy(&paging.partition_key),
+                page_size: paging.page_size,
+                page: paging.page,
+                iteration: paging.iteration,
+                anchors: paging.anchors.iter().map(|(page, key, value)| (*page, copy(key), copy(value))).collect(),
+            }),
+            MapQuery::Aggregate { aggregator, predicate } => {
+                Kind::Aggregate { aggregator: aggregator.to_vec(), predicate: copy(predicate) }
+            }
+            MapQuery::Project { projection, predicate } => {
+                Kind::Project { projection: projection.to_vec(), predicate: copy(predicate) }
+            }
+            MapQuery::Remove { predicate, caller } => Kind::Remove { predicate: predicate.to_vec(), caller: *caller },
+        })
+    }
+}
+
+impl OwnedMapQuery {
+    /// The query.
+    #[must_use]
+    pub fn borrow(&self) -> MapQuery<'_> {
+        match &self.0 {
+            Kind::Entries { predicate, partitions } => {
+                MapQuery::Entries { predicate: predicate.as_deref(), partitions: partitions.clone() }
+            }
+            Kind::Page(paging) => {
+                MapQuery::Page(Paging {
+                    predicate: paging.predicate.as_deref(),
+                    partition_key: paging.partition_key.as_deref(),
+                    page_size: paging.page_size,
+                    page: paging.page,
+                    iteration: paging.iteration,
+                    anchors: paging
+                        .anchors
+                        .iter()
+                        .map(|(page, key, value)| (*page, key.as_deref(), value.as_deref()))
+                        .collect(),
+                })
+            }
+            Kind::Aggregate { aggregator, predicate } => {
+                MapQuery::Aggregate { aggregator, predicate: predicate.as_deref() }
+            }
+            Kind::Project { projection, predicate } => {
+                MapQuery::Project { projection, predicate: predicate.as_deref() }
+            }
+            Kind::Remove { predicate, caller } => MapQuery::Remove { predicate, caller: *caller },
+        }
+    }
+}
+
 /// A part of a query's result.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer<'a> {

@@ -8,7 +8,7 @@ use filbert_store::{Caller, Change, Command, EventKind, Reply};
 use parking_lot::Mutex;
 
 use super::awaited::Awaited;
-use super::{Pending, Submissions, WhenLocked};
+use super::{Forwards, Pending, Submissions, WhenLocked};
 use crate::errors::GridError;
 use crate::map::Map;
 use crate::map_core::MapCore;
@@ -103,7 +103,8 @@ impl Map {
     #[cold]
     pub(crate) fn emptied_by_log(&self, caller: Caller, kind: EventKind) -> Result<usize, GridError> {
         let (reply, pending) = Pending::new();
-        self.empty_by_log(caller, kind, reply)?;
+        let all: Vec<PartitionId> = self.shared.partitions().map(|(partition, _)| partition).collect();
+        self.empty_these(&all, caller, kind, Some(kind), self.forwards(), reply)?;
         match pending.wait()? {
             Reply::Count(count) => Ok(count),
             reply => Err(GridError::Internal(format!("emptying a map was answered by {reply:?}"))),
@@ -123,6 +124,19 @@ impl Map {
         told_as: Option<EventKind>,
         reply: ParkedReply,
     ) -> Result<(), GridError> {
+        self.empty_these(partitions, caller, kind, told_as, false, reply)
+    }
+
+    /// As [`Map::empty_these_by_log`]; `forwards` says whether those of other leaders go to them.
+    fn empty_these(
+        &self,
+        partitions: &[PartitionId],
+        caller: Caller,
+        kind: EventKind,
+        told_as: Option<EventKind>,
+        forwards: bool,
+        reply: ParkedReply,
+    ) -> Result<(), GridError> {
         let (shared, core) = (&self.shared, &self.core);
         shared.check_active()?;
         core.check_held()?;
@@ -140,17 +154,22 @@ impl Map {
             failed: Mutex::default(),
             reply: Mutex::new(Some(reply)),
         });
-        let mut to = Submissions::new(shared);
+        let (mut to, mut others) = (Submissions::new(shared), Forwards::new(shared, None));
         for &partition in partitions {
             let gathering = gathering.clone();
             let reply: ParkedReply = Box::new(move |answer| gathering.tell(answer));
             let command = Command { map: core.id, now: shared.now(), caller, change };
+            if forwards {
+                others.push(partition, &command.into(), reply);
+                continue;
+            }
             let awaited = Awaited::reply(core, WhenLocked::Answer, reply);
             if let Err((awaited, error)) = to.push(partition, &command.into(), awaited) {
                 awaited.fail(shared, partition, &error, None);
             }
         }
         to.send();
+        others.send();
         gathering.tell(Ok(Reply::Done));
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use filbert_data::PartitionId;
 use filbert_store::{Change, Command, KeyList, MapId};
+use uuid::Uuid;
 
 use super::awaited::Awaited;
 use super::{GroupId, Submissions, SubmitError};
@@ -155,6 +156,18 @@ impl Grid {
                 self.shared.answer(waiter, Err(error.clone()));
             }
         });
+    }
+
+    /// A member is not in the cluster any more: what its statements have claimed is given back.
+    pub fn member_gone(&self, member: Uuid) {
+        let mut to = Submissions::new(&self.shared);
+        for (partition, cell) in self.shared.partitions().filter(|(partition, _)| self.shared.leads(*partition)) {
+            if cell.lock().partition.claimants().any(|claimant| claimant == member) {
+                let release = Change::ReleaseLocks { client: member };
+                to.push_until_taken(partition, MapId(0), self.shared.itself(), release);
+            }
+        }
+        to.send();
     }
 
     fn for_group(&self, group: GroupId, act: impl Fn(PartitionId, &Cell, &mut CellState)) {

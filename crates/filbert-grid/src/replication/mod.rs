@@ -29,14 +29,17 @@
 //!   is proposed before.
 
 use std::fmt;
+use std::time::Duration;
 
 use filbert_store::{MapId, MapSettings, Millis};
+use uuid::Uuid;
 
 use crate::GridError;
 
 mod apply;
 mod awaited;
 mod empty;
+mod forward;
 mod in_flight;
 mod leading;
 mod pending;
@@ -49,6 +52,7 @@ mod upkeep;
 
 pub use apply::{ApplyError, Part};
 pub use awaited::Answers;
+pub use forward::{ForwardedAnswer, ForwardedReply};
 pub use in_flight::InFlight;
 pub use pending::Pending;
 pub use propose::{Submitted, WhenLocked};
@@ -56,6 +60,7 @@ pub use snapshots::{GroupExport, GroupImport};
 pub use submissions::Submissions;
 
 pub(crate) use awaited::Awaited;
+pub(crate) use forward::{Forwards, is_led_elsewhere};
 pub(crate) use leading::propose_evictions_by_sweep;
 pub(crate) use reads::Replication;
 pub(crate) use upkeep::Again;
@@ -140,6 +145,24 @@ pub trait Replicator: Send + Sync {
     /// # Errors
     /// They were not taken; the answers come back.
     fn submit(&self, group: GroupId, commands: Vec<u8>, answers: Answers) -> Result<(), Box<NotTaken>>;
+
+    /// Whether there are others who can be asked by [`Replicator::forward`].
+    fn forwards(&self) -> bool {
+        false
+    }
+
+    /// Has the member that leads a group make changes, as [`Encoder`](filbert_store::Encoder) writes them, see
+    /// [`Grid::make_for_other`](crate::Grid::make_for_other); `wait` as there. Each is made once, or its outcome is not known. `done` is called
+    /// once, on another thread.
+    fn forward(&self, group: GroupId, changes: Vec<u8>, wait: Option<Duration>, done: ForwardedReply) {
+        let (_, _) = (changes, wait);
+        done(Err(SubmitError::NotLeader { group, hint: "no other member is known".to_owned() }));
+    }
+
+    /// Whether a member of this id was taken out of the cluster, or has left it: what its statements have claimed is given back for it.
+    fn is_gone(&self, _member: Uuid) -> bool {
+        false
+    }
 
     /// The term in which this member may answer reads of a group at this moment, having applied all that was acknowledged
     /// anywhere. A read that finds the same term before and after may be told.

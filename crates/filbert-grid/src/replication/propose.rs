@@ -1,17 +1,21 @@
 //! The writing side: what who leads decides before a change goes into the log.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use filbert_data::{PartitionId, partition_of};
 use filbert_store::{Caller, Change, Command, Millis, OwnedChange, Reply};
 
 use super::awaited::Awaited;
-use super::{Pending, Replication, Submissions, leading};
+use super::{Forwards, Pending, Replication, Submissions, is_led_elsewhere, leading};
 use crate::cell::{Cell, CellState};
 use crate::errors::GridError;
 use crate::map::{Map, Refused};
 use crate::map_core::MapCore;
 use crate::waiters::{ParkedReply, Waiter};
+
+/// How long a change waits at most for a key that is locked at another member, in milliseconds; it can be asked again.
+const FORWARDED_WAIT_MS_MAX: u64 = 600_000;
 
 /// What becomes of a change whose key someone else has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +78,15 @@ impl Map {
     ) -> Result<R, Refused> {
         let (tell, pending) = Pending::new();
         let mut to = self.submissions();
-        self.propose(replication, &mut to, partition, caller, change, WhenLocked::Answer, tell)?;
+        let proposed = self.propose(replication, &mut to, partition, caller, change, WhenLocked::Answer, tell);
         to.send();
-        match pending.wait()? {
+        let mut answer = proposed.and_then(|_| Ok(pending.wait()?));
+        if is_led_elsewhere(&answer) {
+            let (tell, pending) = Pending::new();
+            self.forward(partition, caller, change, None, tell);
+            answer = Ok(pending.wait()?);
+        }
+        match answer? {
             Reply::Locked { free_at } => Err(Refused::Locked { free_at }),
             answer => Ok(reply(answer)),
         }
@@ -107,6 +117,14 @@ impl Map {
         let when = WhenLocked::Wait(deadline);
         let submitted = self.propose(replication, &mut to, partition, caller, change.borrow(), when, tell);
         to.send();
+        if is_led_elsewhere(&submitted) {
+            if let Some(reply) = reply.lock().take() {
+                let left = deadline.map_or(i64::MAX, |deadline| deadline.0.saturating_sub(self.shared.now().0));
+                let wait = Duration::from_millis(u64::try_from(left).unwrap_or_default().min(FORWARDED_WAIT_MS_MAX));
+                self.forward(partition, caller, change.borrow(), Some(wait), reply);
+            }
+            return;
+        }
         let error = match submitted {
             Ok(_) => return,
             Err(Refused::Error(error)) => error,
@@ -116,6 +134,21 @@ impl Map {
         if let Some(reply) = reply {
             reply(Err(error));
         }
+    }
+
+    /// Has whoever leads the partition make the change.
+    fn forward(
+        &self,
+        partition: PartitionId,
+        caller: Caller,
+        change: Change<'_>,
+        wait: Option<Duration>,
+        reply: ParkedReply,
+    ) {
+        let mut forwards = Forwards::new(&self.shared, wait);
+        let command = Command { map: self.core.id, now: self.shared.now(), caller, change };
+        forwards.push(partition, &command.into(), reply);
+        forwards.send();
     }
 
     #[allow(clippy::too_many_arguments, reason = "they are what a change consists of")]

@@ -11,6 +11,7 @@ use filbert_store::{
     Caller, Change, Command, Encoder, ImportError, LogCommand, MapId, Millis, NoLayouts, Partition, SeveralExport,
     SeveralImport,
 };
+use uuid::Uuid;
 
 use super::awaited::Awaited;
 use super::{GroupId, Submissions};
@@ -109,7 +110,7 @@ impl Grid {
     /// not lead the group.
     pub fn install(&self, import: GroupImport) -> Millis {
         let shared = &self.shared;
-        let mut latest = Millis(i64::MIN);
+        let (mut latest, mut replaced) = (Millis(i64::MIN), Vec::new());
         for mut partition in import.0.finish() {
             latest = latest.max(partition.time());
             let id = partition.id();
@@ -125,9 +126,13 @@ impl Grid {
             for (map, given) in maps.iter().zip(given) {
                 map.take_over(&state.partition, &mut partition, given);
             }
-            shared.account(state.partition.bytes(), partition.bytes());
+            let summaries: usize = maps.iter().map(|map| map.layouts.signatures.partition_replaced()).sum();
+            shared.account(state.partition.bytes() + summaries, partition.bytes());
             state.partition = partition;
+            replaced = maps;
         }
+        // Until then lookups ask all partitions.
+        shared.add_missing_signatures(&replaced);
         latest
     }
 
@@ -162,10 +167,17 @@ impl Grid {
     pub(super) fn propose_ends(&self, partition: PartitionId, state: &mut CellState) {
         let Some(replication) = &self.shared.replication else { return };
         let gone: Vec<MapId> = state.partition.map_ids().filter(|id| !replication.replicator.knows_map(*id)).collect();
-        if gone.is_empty() {
+        let mut members: Vec<Uuid> = state.partition.claimants().collect();
+        members.sort_unstable();
+        members.dedup();
+        members.retain(|member| replication.replicator.is_gone(*member));
+        if gone.is_empty() && members.is_empty() {
             return;
         }
         let mut to = Submissions::new(&self.shared);
+        for member in members {
+            to.push_until_taken(partition, MapId(0), self.shared.itself(), Change::ReleaseLocks { client: member });
+        }
         for map in gone {
             to.push_own(partition, &LogCommand::DestroyMap { map }, Awaited::Nothing, state);
         }

@@ -4,7 +4,7 @@ use filbert_data::PartitionId;
 use filbert_store::{Batch, Caller, Change, Command, Reply};
 
 use super::awaited::Awaited;
-use super::{Pending, Submissions, SubmitError, WhenLocked};
+use super::{Forwards, Pending, Submissions, SubmitError, WhenLocked};
 use crate::errors::GridError;
 use crate::map::Map;
 use crate::threads;
@@ -18,18 +18,25 @@ struct Asking<'m, T> {
     map: &'m Map,
     owner: Caller,
     to: Submissions,
+    /// To whichever member leads, this one included, where there are several.
+    forwards: Forwards,
     asked: Vec<(T, Pending)>,
 }
 
 impl<'m, T> Asking<'m, T> {
     fn new(map: &'m Map, owner: Caller) -> Self {
-        Asking { map, owner, to: map.submissions(), asked: Vec::new() }
+        Asking { map, owner, to: map.submissions(), forwards: Forwards::new(&map.shared, None), asked: Vec::new() }
     }
 
     fn ask(&mut self, partition: PartitionId, change: Change<'_>, about: T) -> Result<(), GridError> {
         let (reply, pending) = Pending::new();
-        let awaited = Awaited::reply(&self.map.core, WhenLocked::Answer, reply);
         let command = Command { map: self.map.core.id, now: self.map.shared.now(), caller: self.owner, change };
+        if self.map.forwards() {
+            self.forwards.push(partition, &command.into(), reply);
+            self.asked.push((about, pending));
+            return Ok(());
+        }
+        let awaited = Awaited::reply(&self.map.core, WhenLocked::Answer, reply);
         self.to.push(partition, &command.into(), awaited).map_err(|(awaited, error)| {
             awaited.fail(&self.map.shared, partition, &error, None);
             error
@@ -39,12 +46,13 @@ impl<'m, T> Asking<'m, T> {
     }
 
     fn is_full(&self) -> bool {
-        self.to.bytes() > BYTES_ON_WAY_MAX
+        self.to.bytes() + self.forwards.bytes() > BYTES_ON_WAY_MAX
     }
 
     /// Waits for all answers.
     fn answers(&mut self) -> impl Iterator<Item = (T, Result<Reply<'static>, GridError>)> {
         self.to.send();
+        self.forwards.send();
         std::mem::take(&mut self.asked).into_iter().map(|(about, pending)| (about, pending.wait()))
     }
 }
@@ -117,11 +125,17 @@ impl Map {
 
     /// Gives the claims of partitions back.
     pub(crate) fn unclaim_by_log(&self, owner: Caller, partitions: Vec<PartitionId>) {
-        let mut to = self.submissions();
+        let (mut to, mut forwards) = (self.submissions(), Forwards::new(&self.shared, None));
         for partition in partitions {
-            to.push_until_taken(partition, self.core.id, owner, Change::Unclaim);
+            self.shared.push_unclaim(&mut to, &mut forwards, partition, self.core.id, owner);
         }
         to.send();
+        forwards.send();
+    }
+
+    /// Whether other members may lead what this one does not.
+    pub(super) fn forwards(&self) -> bool {
+        self.shared.replication.as_ref().is_some_and(|replication| replication.replicator.forwards())
     }
 }
 

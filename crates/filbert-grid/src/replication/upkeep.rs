@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use filbert_data::PartitionId;
-use filbert_store::{Caller, Change, Command, LogCommand, MapId, Millis, OwnedChange};
+use filbert_store::{Caller, Change, Command, LogCommand, MapId, Millis, OwnedChange, Reply};
 
 use super::awaited::Awaited;
 use super::leading::propose_expiry;
-use super::{Pending, Replication, Submissions, WhenLocked};
+use super::{Forwards, Pending, Replication, Submissions, WhenLocked};
 use crate::cell::Cell;
 use crate::errors::GridError;
 use crate::grid::Grid;
@@ -103,11 +103,43 @@ impl Shared {
 
     /// Proposes again what was not taken before.
     pub(crate) fn propose_again(self: &Arc<Self>) {
-        let mut to = Submissions::new(self);
+        let (mut to, mut forwards) = (Submissions::new(self), Forwards::new(self, None));
         for Again { partition, map, caller, change } in std::mem::take(&mut *self.again.lock()) {
-            to.push_until_taken(partition, map, caller, change.borrow());
+            match change.borrow() {
+                Change::Unclaim => self.push_unclaim(&mut to, &mut forwards, partition, map, caller),
+                change => to.push_until_taken(partition, map, caller, change),
+            }
         }
         to.send();
+        forwards.send();
+    }
+
+    /// Whether this member leads a partition, as far as it knows.
+    pub(crate) fn leads(&self, partition: PartitionId) -> bool {
+        self.replication.as_ref().is_none_or(|replication| replication.lease_of(partition).is_ok())
+    }
+
+    /// Adds that a statement gives back what it has claimed, until whoever leads the partition has taken that.
+    pub(super) fn push_unclaim(
+        self: &Arc<Self>,
+        to: &mut Submissions,
+        forwards: &mut Forwards,
+        partition: PartitionId,
+        map: MapId,
+        caller: Caller,
+    ) {
+        if self.leads(partition) {
+            return to.push_until_taken(partition, map, caller, Change::Unclaim);
+        }
+        let command = Command { map, now: self.now(), caller, change: Change::Unclaim };
+        let shared = self.clone();
+        let taken = move |answer: Result<Reply<'_>, GridError>| {
+            if matches!(answer, Err(GridError::Submit(_))) {
+                let change = Change::Unclaim.to_owned();
+                shared.again.lock().push(Again { partition, map, caller, change });
+            }
+        };
+        forwards.push(partition, &command.into(), Box::new(taken));
     }
 }
 
