@@ -4,9 +4,9 @@
 //!  Starting::listen ──► joining: founds a cluster, or joins one ──► Member: grid, groups, registry
 //!
 //!  Grid ──► replicator ──► PartitionGroup (filbert-cluster) ──► partitions ──► Grid::apply_batch
-//!                │
-//!                └─ maps ──► asking ──► registry: members, maps, places      view ──► doors (Cluster)
-//!                                          │                                  ▲
+//!                │            └─ forwarding: what another member leads, from one member to the other
+//!                └─ maps ──► asking ──► registry: members, maps, places, definitions      presence ──► doors (Cluster)
+//!                                          │                                  ▲ view         └─ reading: how far leaders are
 //!                                          └──► upkeep: voters, leaders ──────┘ leading: who leads what
 //! ```
 //!
@@ -24,10 +24,13 @@
 
 mod asking;
 mod errors;
+mod forwarding;
 mod joining;
 mod leading;
 mod member;
 mod partitions;
+mod presence;
+mod reading;
 mod registry;
 mod replicator;
 mod service;

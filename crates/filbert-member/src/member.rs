@@ -17,8 +17,11 @@ use uuid::Uuid;
 
 use crate::asking::Asking;
 use crate::errors::MemberError;
+use crate::forwarding::Forwarding;
 use crate::joining::{self, Candidate, Entry};
 use crate::partitions::{GridPartitions, GridSlot};
+use crate::presence::{Followed, Presence};
+use crate::reading::Reading;
 use crate::registry::{ClusterSettings, Command, MemberFacts, REGISTRY, Registry, RegistryState, Reply};
 use crate::replicator::{MemberReplicator, PartitionGroup};
 use crate::service::{Answering, Joined, MemberService};
@@ -192,22 +195,39 @@ impl Starting {
         }
         let asking = Arc::new(Asking::new(of_registry, links.clone()));
         let maps_max = config.objects_max;
-        let replicator = MemberReplicator::new(of_partitions.clone(), asking.clone(), maps_max, Handle::current());
+        let views = Arc::new(Views::new(registry.clone()));
+        let forwarding = Arc::new(Forwarding {
+            member: id,
+            groups: of_partitions.clone(),
+            links: links.clone(),
+            views: views.clone(),
+            grid: slot.clone(),
+        });
+        let replicator = MemberReplicator::new(forwarding.clone(), asking.clone(), maps_max, Handle::current());
         let grid = Grid::replicated(config, environment, Arc::new(replicator))?;
         slot.set(&grid);
-        let views = Arc::new(Views::new(registry.clone()));
-        grid.join_cluster(views.clone());
+        let reading = Arc::new(Reading { asking: asking.clone(), to: forwarding });
+        let followed = Arc::new(Followed::new());
+        grid.join_cluster(Arc::new(Presence {
+            member: id,
+            views: views.clone(),
+            asking: asking.clone(),
+            reading: reading.clone(),
+            followed: followed.clone(),
+            runtime: Handle::current(),
+        }));
         let heard = views.clone();
         let joined = Joined {
             replicas,
             asking: asking.clone(),
             heard: Arc::new(move |member, leading| heard.hear(member, &leading)),
+            reading,
         };
         // Nobody else starts this member.
         let _first = service.joined.set(joined);
         let mut member =
             Member { id, grid, links: links.clone(), asking, groups: of_partitions, views, tasks: Vec::new() };
-        member.tasks.push(tokio::spawn(follow_maps(registry, Arc::downgrade(&member.grid))));
+        member.tasks.push(tokio::spawn(follow_registry(registry, followed, Arc::downgrade(&member.grid))));
         if matches!(entry, Entry::Founds) {
             member.found(cluster, of_cluster, facts).await?;
         }
@@ -351,8 +371,8 @@ impl Member {
     }
 }
 
-/// Has the grid know the maps that the registry knows.
-async fn follow_maps(registry: Arc<Registry>, grid: std::sync::Weak<Grid>) {
+/// Has the grid know the maps that the registry knows, and whoever follows definitions those.
+async fn follow_registry(registry: Arc<Registry>, followed: Arc<Followed>, grid: std::sync::Weak<Grid>) {
     let mut versions = registry.watch();
     let mut known: Arc<RegistryState> = Arc::default();
     loop {
@@ -366,8 +386,16 @@ async fn follow_maps(registry: Arc<Registry>, grid: std::sync::Weak<Grid>) {
                 tracing::warn!(map = facts.name, "the map is not known here: {error}");
             }
         }
-        known = state;
+        for (_, facts) in known.members().filter(|(id, _)| state.member(*id).is_none()) {
+            grid.member_gone(facts.uuid);
+        }
         drop(grid);
+        // Building columns or indexes takes as long as there are rows: not in a thread that groups need.
+        let (follows, new) = (followed.clone(), state.clone());
+        if tokio::task::spawn_blocking(move || follows.follow(&new)).await.is_err() {
+            tracing::error!("what the cluster has defined was not taken over: a follower panicked");
+        }
+        known = state;
         if versions.changed().await.is_err() {
             return;
         }

@@ -1,16 +1,19 @@
 //! The logs of this member's groups, as the grid asks for them.
 
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use bytes::Bytes;
 use filbert_cluster::{BootRuntime, Group, SubmitError};
 use filbert_grid::GridError;
-use filbert_grid::replication::{self, Answers, GroupId, NotTaken, Replicator, Term};
+use filbert_grid::replication::{self, Answers, ForwardedReply, GroupId, NotTaken, Replicator, Term};
 use filbert_store::{MapId, MapSettings, Millis};
 use tokio::runtime::Handle;
+use uuid::Uuid;
 
 use crate::asking::Asking;
 use crate::errors::{MemberError, told};
+use crate::forwarding::Forwarding;
 use crate::partitions::GridPartitions;
 use crate::registry::{Command, MapFacts, Reply};
 
@@ -19,8 +22,7 @@ pub(crate) type PartitionGroup = Group<BootRuntime, GridPartitions>;
 
 /// The grid's way to the logs.
 pub(crate) struct MemberReplicator {
-    /// By number.
-    groups: Vec<PartitionGroup>,
+    forwarding: Arc<Forwarding>,
     asking: Arc<Asking>,
     maps_max: usize,
     /// Where commands of the registry run: not on the caller's thread, which waits.
@@ -28,12 +30,12 @@ pub(crate) struct MemberReplicator {
 }
 
 impl MemberReplicator {
-    pub(crate) fn new(groups: Vec<PartitionGroup>, asking: Arc<Asking>, maps_max: usize, runtime: Handle) -> Self {
-        MemberReplicator { groups, asking, maps_max, runtime }
+    pub(crate) fn new(forwarding: Arc<Forwarding>, asking: Arc<Asking>, maps_max: usize, runtime: Handle) -> Self {
+        MemberReplicator { forwarding, asking, maps_max, runtime }
     }
 
     fn group(&self, group: GroupId) -> Result<&PartitionGroup, replication::SubmitError> {
-        let found = usize::try_from(group.0).ok().and_then(|at| self.groups.get(at));
+        let found = usize::try_from(group.0).ok().and_then(|at| self.forwarding.groups.get(at));
         found.ok_or_else(|| replication::SubmitError::NotLeader { group, hint: "there is no such group".to_owned() })
     }
 
@@ -51,7 +53,7 @@ impl MemberReplicator {
 
 impl Replicator for MemberReplicator {
     fn groups(&self) -> u32 {
-        u32::try_from(self.groups.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.forwarding.groups.len()).unwrap_or(u32::MAX)
     }
 
     fn submit(&self, group: GroupId, commands: Vec<u8>, answers: Answers) -> Result<(), Box<NotTaken>> {
@@ -61,6 +63,19 @@ impl Replicator for MemberReplicator {
         };
         let proposed = found.propose(Bytes::from(commands), answers);
         proposed.map_err(|(error, answers)| Box::new(NotTaken { answers, why: told(group, &error) }))
+    }
+
+    fn forwards(&self) -> bool {
+        true
+    }
+
+    fn forward(&self, group: GroupId, changes: Vec<u8>, wait: Option<Duration>, done: ForwardedReply) {
+        let forwarding = self.forwarding.clone();
+        self.runtime.spawn(async move { done(forwarding.forward(group, changes.into(), wait).await) });
+    }
+
+    fn is_gone(&self, member: Uuid) -> bool {
+        self.asking.registry().state().is_gone(member)
     }
 
     fn lease(&self, group: GroupId) -> Result<Term, replication::SubmitError> {

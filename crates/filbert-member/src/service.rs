@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::asking::Asking;
+use crate::forwarding::FORWARDED;
 use crate::joining::{Candidate, Greeting};
 use crate::leading::Leading;
+use crate::reading::Reading;
 use crate::registry::{ClusterSettings, Command, MemberFacts, Reply};
 
 /// Version of what is sent here.
@@ -29,6 +31,8 @@ pub(crate) enum Request {
     Registry(Vec<u8>),
     /// What the sender leads.
     Leading(Leading),
+    /// How far the logs of these groups are, of which the registry is one.
+    ReadPoints(Vec<u32>),
 }
 
 /// What a member that joined is told.
@@ -70,6 +74,7 @@ pub(crate) struct Joined {
     pub(crate) asking: Arc<Asking>,
     /// What others say that they lead.
     pub(crate) heard: Arc<dyn Fn(MemberId, Leading) + Send + Sync>,
+    pub(crate) reading: Arc<Reading>,
 }
 
 /// Answers other members.
@@ -80,6 +85,9 @@ pub(crate) struct MemberService {
 
 impl MemberService {
     async fn answer_message(self: Arc<Self>, from: Peer, channel: Channel, request: Bytes) -> Result<Bytes, Refusal> {
+        if let (Some(&FORWARDED), Channel::Requests, Some(joined)) = (request.first(), channel, self.joined.get()) {
+            return joined.reading.to.answer(request).await;
+        }
         match (read(&request)?, channel, self.joined.get()) {
             (Request::Greet, _, None) => Ok(write(&Greeting::Alone(self.here.read().clone()))),
             (Request::Greet, _, Some(joined)) => {
@@ -97,6 +105,9 @@ impl MemberService {
                 };
                 (joined.heard)(member, leading);
                 Ok(write(&true))
+            }
+            (Request::ReadPoints(groups), Channel::Requests, Some(joined)) => {
+                Ok(write(&joined.reading.points(&groups).await))
             }
             _ => Err(Refusal("a message that this kind of connection does not carry".to_owned())),
         }

@@ -1,4 +1,4 @@
-//! UUIDs as texts within JSON.
+//! UUIDs and shared texts as texts within JSON.
 
 use serde::{Deserialize, Deserializer, Serializer, de};
 use uuid::Uuid;
@@ -9,4 +9,19 @@ pub(crate) fn serialize<S: Serializer>(uuid: &Uuid, serializer: S) -> Result<S::
 
 pub(crate) fn deserialize<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Uuid, D::Error> {
     String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+}
+
+/// Texts that several hold.
+pub(crate) mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(text)
+    }
+
+    pub(crate) fn deserialize<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+        String::deserialize(deserializer).map(Arc::from)
+    }
 }

@@ -235,6 +235,7 @@ mod tests {
         GroupStatus {
             term: 1,
             leads: true,
+            serves: Some(1),
             leader: Some(MemberId(1)),
             committed: Some(100),
             applied: Some(100),

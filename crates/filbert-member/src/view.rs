@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use filbert_cluster::{GroupId, MemberId};
 use filbert_data::PartitionId;
-use filbert_grid::{Cluster, ClusterView, MemberView, ViewCallback};
+use filbert_grid::{ClusterView, MemberView, ViewCallback};
 use parking_lot::{Mutex, RwLock};
 
 use crate::leading::{Leaders, Leading};
@@ -37,6 +37,16 @@ impl Views {
         if self.leaders.lock().hear(member, leading, is_group) {
             self.renew();
         }
+    }
+
+    /// The cluster now.
+    pub(crate) fn view(&self) -> Arc<ClusterView> {
+        self.view.read().clone()
+    }
+
+    /// See [`filbert_grid::Cluster::on_change`].
+    pub(crate) fn on_change(&self, changed: ViewCallback) {
+        self.changed.lock().push(changed);
     }
 
     /// Who leads a group, as far as is known.
@@ -87,12 +97,3 @@ fn view(state: &RegistryState, leaders: &Leaders) -> ClusterView {
     }
 }
 
-impl Cluster for Views {
-    fn view(&self) -> Arc<ClusterView> {
-        self.view.read().clone()
-    }
-
-    fn on_change(&self, changed: ViewCallback) {
-        self.changed.lock().push(changed);
-    }
-}

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use filbert_cluster::{GroupSettings, MemberId};
+use filbert_data::compact::{FieldDescriptor, FieldKind, Schema};
 use filbert_grid::{
-    Caller, Change, EntryEvent, EntrySink, Environment, ErrorKind, EventKinds, EvictionConfig, EvictionPolicy, Expiry,
-    Grid, GridConfig, GridError, IndexConfig, IndexKind, ListenerSpec, Map, MapConfig, MaxSizePolicy, PutMode, Refused,
-    Reply, SystemClock,
+    Caller, Change, EntryEvent, EntrySink, Environment, ErrorKind, EventKinds, EvictionConfig, EvictionPolicy, Expected,
+    Expiry, Grid, GridConfig, GridError, IndexConfig, IndexKind, ListenerSpec, Map, MapConfig, MaxSizePolicy, NotMade,
+    PutMode, Redefinition, Refused, Reply, SystemClock, Together,
 };
 use filbert_member::{Member, MemberError, MemberSettings, Starting};
 use uuid::Uuid;
@@ -195,14 +196,15 @@ async fn members_that_start_at_once_form_one_cluster_and_hold_the_same() {
     beside(|| map.change(partition, CALLER, unlock, |_| ())).await.unwrap();
     assert!(tokio::task::block_in_place(|| answered.recv().unwrap()));
     assert_eq!(told.load(Ordering::SeqCst), 1);
-    // Who does not lead neither changes nor reads.
+    // A member that does not lead has the leader make a change, and does not read as the leader does.
     let map = members[0].grid().map("m").unwrap();
     let other = all.iter().find(|member| {
         let leader = leader_of(&all, &map, &key(1)).unwrap();
         member.grid().member_uuid() != leader.member_uuid()
     });
     let other = other.unwrap().grid();
-    assert_eq!(beside(|| put(other, &key(1), b"w")).await.unwrap_err().kind(), ErrorKind::NotLeader);
+    beside(|| put(other, &key(1), b"w")).await.unwrap();
+    assert_eq!(get(leader, &key(1)).unwrap().as_deref(), Some(b"w".as_slice()));
     assert_eq!(get(other, &key(1)).unwrap_err().kind(), ErrorKind::NotLeader);
     // A map that is dropped is dropped everywhere.
     assert!(beside(|| members[2].grid().destroy_map("m")).await);
@@ -299,6 +301,129 @@ async fn a_cluster_of_one_grows_and_shrinks_in_order() {
         assert!(beside(|| (0..500).all(|n| has_somewhere(&all, n))).await);
         assert!(beside(|| put_somewhere(&all, 7)).await);
     }
+    for member in members {
+        member.stop().await;
+    }
+}
+
+/// What a member reads without leading, once it has caught up.
+fn look(grid: &Grid, key: &[u8]) -> Option<Vec<u8>> {
+    grid.catch_up_blocking().unwrap();
+    let map = grid.map("m").unwrap();
+    map.entry_view(map.partition_of(key), key, |view| view.map(|view| view.value.to_vec()))
+}
+
+/// A counter in an entry, raised at whichever member by what it has read there.
+fn raise(grid: &Grid, key: &[u8]) {
+    loop {
+        let old = look(grid, key).unwrap();
+        let new = (u32::from_le_bytes(old[..].try_into().unwrap()) + 1).to_le_bytes();
+        let map = grid.map("m").unwrap();
+        let mut batch = Together::new(&map);
+        batch.add(key, Expected::Value(&old), Some(&new)).unwrap();
+        let mut claims = map.claims();
+        match map.make_together(&batch, &mut claims) {
+            Ok(()) => return,
+            Err(NotMade::Differ(_) | NotMade::Held(_)) => drop(claims),
+            Err(NotMade::Error(error)) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn a_member_that_follows_reads_what_was_acknowledged_anywhere_and_changes_what_others_lead() {
+    let (members, _) = cluster(3).await;
+    let members = Arc::new(members);
+    let all: Vec<&Member> = members.iter().collect();
+    until("every group has three voters", || is_whole(&all, 3)).await;
+    beside(|| {
+        for n in 0..300 {
+            let (writes, reads) = (all[n as usize % 3].grid(), all[(n as usize + 1) % 3].grid());
+            put(writes, &key(n), &0_u32.to_le_bytes()).unwrap();
+            assert_eq!(look(reads, &key(n)), Some(0_u32.to_le_bytes().to_vec()), "key {n}");
+        }
+    })
+    .await;
+    // Statements at all members raise the same counters.
+    let raising: Vec<_> = (0..3)
+        .map(|number| {
+            let members = members.clone();
+            std::thread::spawn(move || {
+                (0..150).for_each(|n| raise(members[number].grid(), &key(n % 10)));
+            })
+        })
+        .collect();
+    for thread in raising {
+        beside(|| thread.join()).await.unwrap();
+    }
+    for member in &all {
+        let sum = beside(|| {
+            (0..10).map(|n| u32::from_le_bytes(look(member.grid(), &key(n)).unwrap()[..].try_into().unwrap())).sum::<u32>()
+        });
+        assert_eq!(sum.await, 450);
+    }
+    for member in Arc::into_inner(members).unwrap() {
+        member.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 8)]
+async fn definitions_are_changed_by_one_of_several_and_followed_by_all() {
+    let (mut members, addresses) = cluster(2).await;
+    let define = |member: &Member, name: &str, expected, text: &str| {
+        let change = Redefinition { name: name.to_owned(), expected, text: Some(text.to_owned()) };
+        member.grid().cluster().unwrap().redefine(vec![change]).unwrap()
+    };
+    let known = |member: &Member, name: &str| {
+        let definitions = member.grid().cluster().unwrap().definitions();
+        definitions.by_name.get(name).map(|known| (known.version, known.text.to_string()))
+    };
+    let followed = Arc::new(AtomicU32::new(0));
+    let counts = followed.clone();
+    members[1].grid().cluster().unwrap().on_definitions(Box::new(move |definitions| {
+        counts.store(u32::try_from(definitions.by_name.len()).unwrap(), Ordering::SeqCst);
+    }));
+    beside(|| {
+        assert!(define(&members[0], "a", None, "one"));
+        assert!(!define(&members[1], "a", None, "two"));
+        members[1].grid().catch_up_blocking().unwrap();
+        let (version, text) = known(&members[1], "a").unwrap();
+        assert_eq!(text, "one");
+        assert!(define(&members[1], "a", Some(version), "two"));
+        members[0].grid().catch_up_blocking().unwrap();
+        assert_eq!(known(&members[0], "a").unwrap().1, "two");
+        assert_eq!(followed.load(Ordering::SeqCst), 1);
+        let take = |member: &Member| member.grid().cluster().unwrap().take_numbers("a", 3).unwrap();
+        assert_eq!((take(&members[0]), take(&members[1])), (0, 3));
+    })
+    .await;
+    // Indexes and schemas are definitions as well: whoever joins knows them, and has the index.
+    let index = IndexConfig {
+        name: Some("by key".to_owned()),
+        kind: IndexKind::Sorted,
+        attributes: vec!["__key".to_owned()],
+        bitmap: None,
+    };
+    let schema = Schema::new("t", [FieldDescriptor { name: "f".to_owned(), kind: FieldKind::Int32 }]);
+    beside(|| {
+        let map = members[0].grid().map("m").unwrap();
+        assert!(map.add_index(index.clone()).unwrap());
+        assert!(!map.add_index(index).unwrap());
+        members[1].grid().schemas().announce(schema.clone()).unwrap();
+    })
+    .await;
+    members.push(join(&addresses, &GroupSettings::default(), &GridConfig::default()).await);
+    let third = members[2].grid();
+    beside(|| third.catch_up_blocking()).await.unwrap();
+    assert!(third.schemas().get(schema.fingerprint()).is_some());
+    let names = |map: Arc<Map>| map.indexes().into_iter().map(|index| index.name.unwrap()).collect::<Vec<_>>();
+    assert_eq!(names(third.existing_map("m").unwrap()), ["by key"]);
+    beside(|| {
+        assert!(third.map("m").unwrap().drop_index("by key").unwrap());
+        members[0].grid().catch_up_blocking().unwrap();
+    })
+    .await;
+    assert!(names(members[0].grid().existing_map("m").unwrap()).is_empty());
     for member in members {
         member.stop().await;
     }

@@ -15,7 +15,7 @@ use parking_lot::RwLock;
 use tokio::sync::{oneshot, watch};
 
 pub use state::{ClusterSettings, MapFacts, MemberFacts, RegistryState};
-pub(crate) use state::{Command, Reply};
+pub(crate) use state::{Change, Command, Reply};
 
 /// The registry's group. Groups of partitions count from 0.
 pub(crate) const REGISTRY: GroupId = GroupId(u32::MAX);

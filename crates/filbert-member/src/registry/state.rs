@@ -3,8 +3,10 @@
 //! A pure function of the commands applied: knows neither time, nor who leads, nor a grid.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use filbert_cluster::{GroupId, MemberId};
+use filbert_grid::{Definition, Definitions};
 use filbert_store::{JournalSettings, MapId, MapSettings};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -104,6 +106,40 @@ pub(crate) enum Command {
     MakeMap { map: MapFacts, maps_max: usize },
     /// Drops a map.
     DropMap { map: u32 },
+    /// Changes definitions together, if all are as expected. Given twice with the same id, it is made once.
+    Redefine {
+        #[serde(with = "crate::text")]
+        id: Uuid,
+        changes: Vec<Change>,
+        definitions_max: usize,
+    },
+    /// Takes numbers of a name. Given twice, numbers are left out.
+    TakeNumbers { name: String, count: u64 },
+}
+
+/// A change of a definition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Change {
+    pub(crate) name: String,
+    /// The version that must be there; `None` = nothing must be.
+    pub(crate) expected: Option<u64>,
+    /// What is to be there; `None` = nothing.
+    pub(crate) text: Option<String>,
+}
+
+/// What is known under a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Defined {
+    version: u64,
+    #[serde(with = "crate::text::shared")]
+    text: Arc<str>,
+    /// Numbers that were taken.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    taken: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// What a command gives.
@@ -115,6 +151,10 @@ pub(crate) enum Reply {
     Member(u64),
     /// The map's id, and how it was made.
     Map(u32, MapFacts),
+    /// A definition was not as expected: nothing was changed.
+    Stale,
+    /// The first of the numbers that were taken.
+    Numbers(u64),
     /// It cannot be done, and this is why.
     Refused(String),
 }
@@ -140,6 +180,30 @@ pub struct RegistryState {
     next_map: u32,
     /// By group, the members that are to hold it; the first of them is to lead it.
     places: Vec<Vec<u64>>,
+    /// Members that were here, the latest last.
+    #[serde(default)]
+    gone: Vec<Id>,
+    /// What is known under names beside maps.
+    #[serde(default)]
+    definitions: BTreeMap<String, Defined>,
+    /// Grows with each change of them.
+    #[serde(default)]
+    definitions_version: u64,
+    /// The latest changes of definitions, the last one last.
+    #[serde(default)]
+    redefined: Vec<Id>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Id(#[serde(with = "crate::text")] Uuid);
+
+/// As many members that were here, and changes that were made, are remembered: whoever asks about one does so long before.
+const REMEMBERED_MAX: usize = 256;
+
+fn remember(ids: &mut Vec<Id>, id: Uuid) {
+    ids.push(Id(id));
+    let forgotten = ids.len().saturating_sub(REMEMBERED_MAX);
+    ids.drain(..forgotten);
 }
 
 impl RegistryState {
@@ -157,6 +221,12 @@ impl RegistryState {
     /// The maps, by id.
     pub fn maps(&self) -> impl Iterator<Item = (MapId, &MapFacts)> {
         self.maps.iter().map(|(id, map)| (MapId(*id), map))
+    }
+
+    /// Maps that were made so far, those that were dropped among them.
+    #[must_use]
+    pub fn maps_made(&self) -> u32 {
+        self.next_map
     }
 
     /// Whether a map is known.
@@ -177,6 +247,26 @@ impl RegistryState {
     pub fn registry_places(&self) -> Vec<MemberId> {
         let replicas = self.settings.replicas.max(1) as usize;
         self.stays().take(replicas).map(MemberId).collect()
+    }
+
+    /// Whether a member was here and is not any more; remembered of the latest ones.
+    #[must_use]
+    pub fn is_gone(&self, member: Uuid) -> bool {
+        self.gone.contains(&Id(member))
+    }
+
+    /// What is known under names beside maps.
+    #[must_use]
+    pub fn definitions(&self) -> Definitions {
+        let known = |defined: &Defined| Definition { version: defined.version, text: defined.text.clone() };
+        let by_name = self.definitions.iter().map(|(name, defined)| (name.clone(), known(defined)));
+        Definitions { version: self.definitions_version, by_name: by_name.collect() }
+    }
+
+    /// Grows with each change of definitions.
+    #[must_use]
+    pub fn definitions_version(&self) -> u64 {
+        self.definitions_version
     }
 
     /// Whether a member is about to go.
@@ -204,7 +294,8 @@ impl RegistryState {
             }
             Command::Remove { member } => {
                 self.leaving.remove(&member);
-                if self.members.remove(&member).is_some() {
+                if let Some(facts) = self.members.remove(&member) {
+                    remember(&mut self.gone, facts.uuid);
                     self.members_changed();
                 }
                 Reply::Done
@@ -214,6 +305,15 @@ impl RegistryState {
                 self.maps.remove(&map);
                 Reply::Done
             }
+            Command::Redefine { id, changes, definitions_max } => self.redefine(id, changes, definitions_max),
+            Command::TakeNumbers { name, count } => match self.definitions.get_mut(&name) {
+                Some(defined) => {
+                    let first = defined.taken;
+                    defined.taken = first.saturating_add(count);
+                    Reply::Numbers(first)
+                }
+                None => Reply::Refused(format!("there is no definition {name:?} to take numbers of")),
+            },
         }
     }
 
@@ -256,6 +356,39 @@ impl RegistryState {
         self.next_map += 1;
         self.maps.insert(id, map.clone());
         Reply::Map(id, map)
+    }
+
+    fn redefine(&mut self, id: Uuid, changes: Vec<Change>, definitions_max: usize) -> Reply {
+        if self.redefined.contains(&Id(id)) {
+            // Whoever asks again has not seen the answer.
+            return Reply::Done;
+        }
+        let found = |change: &Change| self.definitions.get(&change.name);
+        if changes.iter().any(|change| found(change).map(|defined| defined.version) != change.expected) {
+            return Reply::Stale;
+        }
+        let (come, go) = changes.iter().fold((0, 0), |(come, go), change| match (&change.text, change.expected) {
+            (Some(_), None) => (come + 1, go),
+            (None, Some(_)) => (come, go + 1),
+            _ => (come, go),
+        });
+        let count = (self.definitions.len() + come).saturating_sub(go);
+        if come > 0 && count > definitions_max {
+            return Reply::Refused(format!("the cluster would have {count} definitions, expected at most {definitions_max}"));
+        }
+        remember(&mut self.redefined, id);
+        self.definitions_version += 1;
+        for change in changes {
+            let taken = self.definitions.get(&change.name).map_or(0, |defined| defined.taken);
+            match change.text {
+                Some(text) => {
+                    let defined = Defined { version: self.definitions_version, text: text.into(), taken };
+                    self.definitions.insert(change.name, defined);
+                }
+                None => _ = self.definitions.remove(&change.name),
+            }
+        }
+        Reply::Done
     }
 
     fn members_changed(&mut self) {
@@ -301,6 +434,45 @@ mod tests {
         assert_eq!(state.apply(Command::Remove { member: 2 }), Reply::Done);
         assert_eq!(state.members_version, version + 1);
         assert_eq!(state.apply(Command::Join { facts: facts(6) }), Reply::Member(3));
+    }
+
+    fn redefine(state: &mut RegistryState, id: u128, changes: &[(&str, Option<u64>, Option<&str>)]) -> Reply {
+        let change = |(name, expected, text): &(&str, Option<u64>, Option<&str>)| Change {
+            name: (*name).to_owned(),
+            expected: *expected,
+            text: text.map(str::to_owned),
+        };
+        let changes = changes.iter().map(change).collect();
+        state.apply(Command::Redefine { id: Uuid::from_u128(id), changes, definitions_max: 2 })
+    }
+
+    #[test]
+    fn definitions_are_changed_together_if_they_are_as_expected() {
+        let mut state = founded(1);
+        assert_eq!(redefine(&mut state, 1, &[("a", None, Some("one"))]), Reply::Done);
+        assert_eq!(redefine(&mut state, 1, &[("a", None, Some("one"))]), Reply::Done, "it is asked again");
+        assert_eq!(redefine(&mut state, 2, &[("a", None, Some("two"))]), Reply::Stale);
+        let version = state.definitions().by_name["a"].version;
+        assert_eq!(redefine(&mut state, 3, &[("a", Some(version), None), ("b", Some(9), Some("b"))]), Reply::Stale);
+        assert_eq!(&*state.definitions().by_name["a"].text, "one");
+        assert_eq!(redefine(&mut state, 4, &[("a", Some(version), None), ("b", None, Some("b"))]), Reply::Done);
+        assert_eq!(state.definitions().by_name.keys().collect::<Vec<_>>(), ["b"]);
+        assert_eq!(redefine(&mut state, 5, &[("c", None, Some("c")), ("d", None, Some("d"))]), {
+            Reply::Refused("the cluster would have 3 definitions, expected at most 2".to_owned())
+        });
+    }
+
+    #[test]
+    fn numbers_of_a_name_come_once_and_end_with_its_definition() {
+        let mut state = founded(1);
+        let take = |state: &mut RegistryState, count| state.apply(Command::TakeNumbers { name: "s".to_owned(), count });
+        assert!(matches!(take(&mut state, 1), Reply::Refused(_)));
+        redefine(&mut state, 1, &[("s", None, Some("s"))]);
+        assert_eq!((take(&mut state, 5), take(&mut state, 1)), (Reply::Numbers(0), Reply::Numbers(5)));
+        let version = state.definitions().by_name["s"].version;
+        redefine(&mut state, 2, &[("s", Some(version), None)]);
+        redefine(&mut state, 3, &[("s", None, Some("s"))]);
+        assert_eq!(take(&mut state, 1), Reply::Numbers(0));
     }
 
     #[test]

@@ -1,0 +1,288 @@
+//! Changes that go to whichever member leads their group, and come back as answers.
+//!
+//! A change goes again to another member only if it surely was not made. Must not know what a change says.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use filbert_cluster::{MemberId, OwnedReply, TransportError, read_replies, write_replies};
+use filbert_grid::GridError;
+use filbert_grid::replication::{ForwardedAnswer, GroupId, SubmitError};
+use filbert_links::{Channel, Links, Refusal};
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+use crate::partitions::GridSlot;
+use crate::replicator::PartitionGroup;
+use crate::view::Views;
+
+/// The first byte of a request that forwards changes; others begin with a version.
+pub(crate) const FORWARDED: u8 = 0xf0;
+/// Bytes ahead of the changes: the first byte, the group, and how long to wait.
+const HEAD_BYTES: usize = 1 + 4 + 8;
+/// How long a leader is looked for: longer than a failover takes.
+const LOOKING_MAX: Duration = Duration::from_secs(5);
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(30);
+
+/// The way to the members that lead.
+pub(crate) struct Forwarding {
+    pub(crate) member: MemberId,
+    pub(crate) groups: Vec<PartitionGroup>,
+    pub(crate) links: Arc<Links>,
+    pub(crate) views: Arc<Views>,
+    pub(crate) grid: GridSlot,
+}
+
+/// What became of an attempt.
+enum Tried {
+    Answered(Vec<ForwardedAnswer>),
+    /// Nothing was made, and why.
+    NotMade(String),
+}
+
+impl Forwarding {
+    /// Who leads a group, as far as this member knows.
+    pub(crate) fn leader(&self, group: GroupId) -> Option<MemberId> {
+        let held = usize::try_from(group.0).ok().and_then(|at| self.groups.get(at));
+        held.and_then(PartitionGroup::leader).or_else(|| self.views.leader(filbert_cluster::GroupId(group.0)))
+    }
+
+    /// Has whoever leads a group make changes.
+    pub(crate) async fn forward(
+        &self,
+        group: GroupId,
+        changes: Bytes,
+        wait: Option<Duration>,
+    ) -> Result<Vec<ForwardedAnswer>, SubmitError> {
+        let mut looking = Instant::now();
+        loop {
+            let tried = Instant::now();
+            let outcome = match self.leader(group) {
+                Some(leader) if leader == self.member => self.make_here(group, &changes, wait).await?,
+                Some(leader) => self.make_at(leader, group, &changes, wait).await?,
+                None => Tried::NotMade("no leader of it is known".to_owned()),
+            };
+            let hint = match outcome {
+                Tried::Answered(answers) if !nothing_made(&answers) => return Ok(answers),
+                Tried::Answered(_) => "it led until a moment ago".to_owned(),
+                Tried::NotMade(why) => why,
+            };
+            if tried.elapsed() > LOOKING_MAX {
+                // It has waited for a lock: the looking begins anew.
+                looking = Instant::now();
+            }
+            if looking.elapsed() > LOOKING_MAX {
+                return Err(SubmitError::NotLeader { group, hint });
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn make_here(
+        &self,
+        group: GroupId,
+        changes: &Bytes,
+        wait: Option<Duration>,
+    ) -> Result<Tried, SubmitError> {
+        match self.make(changes, wait).await {
+            Ok(answers) => answers.map(Tried::Answered).ok_or(SubmitError::Unknown { group }),
+            Err(why) => Ok(Tried::NotMade(why)),
+        }
+    }
+
+    /// The answers of this member; `None` if they were lost.
+    async fn make(&self, changes: &[u8], wait: Option<Duration>) -> Result<Option<Vec<ForwardedAnswer>>, String> {
+        let Some(grid) = self.grid.get() else { return Err("the member is shutting down".to_owned()) };
+        let (sender, answers) = oneshot::channel();
+        // Whoever asked may have gone.
+        let done = Box::new(move |answers| _ = sender.send(answers));
+        grid.make_for_other(changes, wait, done).map_err(|error| error.to_string())?;
+        Ok(answers.await.ok())
+    }
+
+    async fn make_at(
+        &self,
+        leader: MemberId,
+        group: GroupId,
+        changes: &Bytes,
+        wait: Option<Duration>,
+    ) -> Result<Tried, SubmitError> {
+        match self.links.call(leader, Channel::Requests, write_request(group, changes, wait)).await {
+            // The answers of changes that were made cannot be read.
+            Ok(answers) => read_answers(answers).map(Tried::Answered).ok_or(SubmitError::Unknown { group }),
+            Err(TransportError::TooLong { bytes, bytes_max, .. }) => {
+                Err(SubmitError::TooLong { group, bytes, bytes_max })
+            }
+            Err(
+                error @ (TransportError::Unreachable(_) | TransportError::Overloaded(_) | TransportError::Refused { .. }),
+            ) => Ok(Tried::NotMade(error.to_string())),
+            Err(_) => Err(SubmitError::Unknown { group }),
+        }
+    }
+
+    /// Answers another member.
+    pub(crate) async fn answer(&self, request: Bytes) -> Result<Bytes, Refusal> {
+        let broken = || Refusal("cannot read changes that were forwarded".to_owned());
+        let mut head = request.get(1..HEAD_BYTES).ok_or_else(broken)?;
+        let (_group, wait) = (bytes::Buf::get_u32_le(&mut head), bytes::Buf::get_u64_le(&mut head));
+        let wait = (wait != u64::MAX).then(|| Duration::from_millis(wait));
+        let answers = self.make(request.get(HEAD_BYTES..).unwrap_or_default(), wait).await.map_err(Refusal)?;
+        Ok(write_answers(&answers.ok_or_else(|| Refusal("the answers were lost".to_owned()))?))
+    }
+}
+
+/// Whether all answers say that nothing was made, and that others can be asked.
+fn nothing_made(answers: &[ForwardedAnswer]) -> bool {
+    let is_refusal = |answer: &ForwardedAnswer| {
+        matches!(answer, Err(GridError::Submit(SubmitError::NotLeader { .. } | SubmitError::Overloaded { .. })))
+    };
+    !answers.is_empty() && answers.iter().all(is_refusal)
+}
+
+fn write_request(group: GroupId, changes: &[u8], wait: Option<Duration>) -> Bytes {
+    let wait_ms = wait.map_or(u64::MAX, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX - 1));
+    let mut out = BytesMut::with_capacity(HEAD_BYTES + changes.len());
+    out.put_u8(FORWARDED);
+    out.put_u32_le(group.0);
+    out.put_u64_le(wait_ms);
+    out.put_slice(changes);
+    out.freeze()
+}
+
+/// An error of the grid, as another member is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Told {
+    NotLeader { group: u32, hint: String },
+    Overloaded { group: u32, limit_bytes: usize },
+    TooLong { group: u32, bytes: usize, bytes_max: usize },
+    Unknown { group: u32 },
+    IllegalArgument(String),
+    UnsupportedOperation(String),
+    IllegalState(String),
+    Destroyed { service: String, name: String },
+    BeingReplaced { map: String },
+    LockTimeout { map: String },
+    OutOfMemory { needed: usize, used: usize, max: usize },
+    Other(String),
+}
+
+impl Told {
+    fn of(error: GridError) -> Told {
+        match error {
+            GridError::Submit(SubmitError::NotLeader { group, hint }) => Told::NotLeader { group: group.0, hint },
+            GridError::Submit(SubmitError::Overloaded { group, limit_bytes }) => {
+                Told::Overloaded { group: group.0, limit_bytes }
+            }
+            GridError::Submit(SubmitError::TooLong { group, bytes, bytes_max }) => {
+                Told::TooLong { group: group.0, bytes, bytes_max }
+            }
+            GridError::Submit(SubmitError::Unknown { group }) => Told::Unknown { group: group.0 },
+            // It takes no more: whoever leads next does.
+            GridError::NotActive => Told::NotLeader { group: 0, hint: "the member is shutting down".to_owned() },
+            GridError::IllegalArgument(text) => Told::IllegalArgument(text),
+            GridError::UnsupportedOperation(text) => Told::UnsupportedOperation(text),
+            GridError::IllegalState(text) => Told::IllegalState(text),
+            GridError::Destroyed { service, name } => Told::Destroyed { service, name },
+            GridError::BeingReplaced { map } => Told::BeingReplaced { map },
+            GridError::LockTimeout { map } => Told::LockTimeout { map },
+            GridError::OutOfMemory { needed, used, max } => Told::OutOfMemory { needed, used, max },
+            error => Told::Other(error.to_string()),
+        }
+    }
+
+    fn error(self) -> GridError {
+        match self {
+            Told::NotLeader { group, hint } => SubmitError::NotLeader { group: GroupId(group), hint }.into(),
+            Told::Overloaded { group, limit_bytes } => {
+                SubmitError::Overloaded { group: GroupId(group), limit_bytes }.into()
+            }
+            Told::TooLong { group, bytes, bytes_max } => {
+                SubmitError::TooLong { group: GroupId(group), bytes, bytes_max }.into()
+            }
+            Told::Unknown { group } => SubmitError::Unknown { group: GroupId(group) }.into(),
+            Told::IllegalArgument(text) => GridError::IllegalArgument(text),
+            Told::UnsupportedOperation(text) => GridError::UnsupportedOperation(text),
+            Told::IllegalState(text) => GridError::IllegalState(text),
+            Told::Destroyed { service, name } => GridError::Destroyed { service, name },
+            Told::BeingReplaced { map } => GridError::BeingReplaced { map },
+            Told::LockTimeout { map } => GridError::LockTimeout { map },
+            Told::OutOfMemory { needed, used, max } => GridError::OutOfMemory { needed, used, max },
+            Told::Other(text) => GridError::Internal(text),
+        }
+    }
+}
+
+/// Answers: 4 bytes of length and the errors by their places as JSON, then the replies, with one that says nothing in the place of each
+/// error.
+fn write_answers(answers: &[ForwardedAnswer]) -> Bytes {
+    let mut errors: Vec<(usize, Told)> = Vec::new();
+    let mut replies = Vec::with_capacity(answers.len());
+    for (place, answer) in answers.iter().enumerate() {
+        replies.push(match answer {
+            Ok(reply) => OwnedReply::of(reply),
+            Err(error) => {
+                errors.push((place, Told::of(error.clone())));
+                OwnedReply::Done
+            }
+        });
+    }
+    // Places and texts can be written.
+    let errors = serde_json::to_vec(&errors).unwrap_or_default();
+    let replies = write_replies(&replies);
+    let mut out = BytesMut::with_capacity(4 + errors.len() + replies.len());
+    out.put_u32_le(u32::try_from(errors.len()).unwrap_or(u32::MAX));
+    out.put_slice(&errors);
+    out.put_slice(&replies);
+    out.freeze()
+}
+
+fn read_answers(mut bytes: Bytes) -> Option<Vec<ForwardedAnswer>> {
+    let length = usize::try_from(bytes.get(..4).map(|mut head| bytes::Buf::get_u32_le(&mut head))?).ok()?;
+    let _head = bytes.split_to(4);
+    let errors: Vec<(usize, Told)> = serde_json::from_slice(bytes.get(..length)?).ok()?;
+    let _errors = bytes.split_to(length);
+    let replies = read_replies(bytes).ok()?;
+    let mut answers: Vec<ForwardedAnswer> = replies.into_iter().map(|reply| Ok(reply.into())).collect();
+    for (place, error) in errors {
+        *answers.get_mut(place)? = Err(error.error());
+    }
+    Some(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use filbert_store::{Millis, Reply, Value};
+
+    use super::*;
+
+    #[test]
+    fn answers_are_read_as_they_were_written() {
+        let group = GroupId(7);
+        let answers = || -> Vec<ForwardedAnswer> {
+            vec![
+                Ok(Reply::Previous(Some(Value::copied(b"v".as_slice().into())))),
+                Err(SubmitError::NotLeader { group, hint: "h".to_owned() }.into()),
+                Ok(Reply::Claimed(vec![3])),
+                Err(GridError::OutOfMemory { needed: 1, used: 2, max: 3 }),
+                Ok(Reply::Locked { free_at: Some(Millis(4)) }),
+                Err(SubmitError::Unknown { group }.into()),
+            ]
+        };
+        let bytes = write_answers(&answers());
+        assert_eq!(read_answers(bytes.clone()), Some(answers()));
+        for end in 0..bytes.len() {
+            assert_eq!(read_answers(bytes.slice(..end)), None);
+        }
+    }
+
+    #[test]
+    fn only_answers_that_all_say_so_mean_that_nothing_was_made() {
+        let refused = || Err(SubmitError::NotLeader { group: GroupId(1), hint: String::new() }.into());
+        assert!(nothing_made(&[refused(), refused()]));
+        assert!(!nothing_made(&[refused(), Ok(Reply::Done)]));
+        assert!(!nothing_made(&[Err(SubmitError::Unknown { group: GroupId(1) }.into())]));
+        assert!(!nothing_made(&[]));
+    }
+}
