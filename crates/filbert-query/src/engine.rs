@@ -89,6 +89,9 @@ impl Engine {
     pub fn start(grid: &Arc<Grid>, config: QueryConfig) -> Result<Engine, GridError> {
         let catalog = Arc::new(Catalog::new(config.catalog_entries_max));
         let tables = Arc::new(Tables::new(Arc::downgrade(grid), catalog));
+        if let Some(cluster) = grid.cluster() {
+            tables.join_cluster(cluster);
+        }
         let jobs = Jobs::new(config.jobs_log_max);
         let server = Arc::new(Server::new(tables.clone(), jobs.clone()));
         let sessions = Sessions::new(&config, &server)?;
@@ -111,6 +114,10 @@ impl Engine {
 
 impl QueryEngine for Engine {
     fn execute_short(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
+        if self.inner.tables.is_in_cluster() {
+            // It has to ask others first.
+            return None;
+        }
         let in_words = |error| said(error, statement.text, dialect_of(statement.session));
         let answer = || caught_here(|| self.inner.answer_in_place(statement).transpose()).transpose();
         if !self.inner.jobs.samples() {
@@ -159,12 +166,17 @@ impl QueryEngine for Engine {
         let asker = Asker::new(statement.session).declaring(&types);
         // What is known needs no other thread.
         let key = plan_key(statement.session, statement.text, &types);
-        if let Some(plan) = inner.plans.find(asker.dialect(), &key, inner.version()) {
+        let is_in_cluster = inner.tables.is_in_cluster();
+        if !is_in_cluster && let Some(plan) = inner.plans.find(asker.dialect(), &key, inner.version()) {
             let described = describe::of_plan(&inner, &asker, &plan, &types);
             return reply(described.map_err(|error| said(error, statement.text, asker.dialect())));
         }
         self.inner.threads.spawn(async move {
-            let described = caught(describe::describe(&inner, &text, &asker, &types)).await;
+            let described = async {
+                inner.tables.catch_up().await?;
+                describe::describe(&inner, &text, &asker, &types).await
+            };
+            let described = caught(described).await;
             reply(described.map_err(|error| said(error, &text, asker.dialect())));
         });
     }
@@ -173,7 +185,11 @@ impl QueryEngine for Engine {
         let (inner, text) = (self.inner.clone(), statement.text.to_owned());
         let asker = Asker::new(statement.session);
         self.inner.threads.spawn(async move {
-            let writer = caught(row_writer::row_writer(&inner, &text, &asker, mode)).await;
+            let writer = async {
+                inner.tables.catch_up().await?;
+                row_writer::row_writer(&inner, &text, &asker, mode).await
+            };
+            let writer = caught(writer).await;
             reply(writer.map_err(|error| said(error, &text, asker.dialect())));
         });
     }
@@ -346,6 +362,7 @@ impl Task {
     }
 
     async fn answer(&mut self) -> Result<StatementResult, SqlError> {
+        self.inner.tables.catch_up().await?;
         let (mut version, mut plan) = self.planned().await?;
         for _ in 0..REPLANS_MAX {
             let Plan::Query { planned, short: Some(short), .. } = &*plan else { break };

@@ -10,7 +10,8 @@ use datafusion::common::DataFusionError;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, visit_relations};
 use filbert_data::{Blob, FieldPath, FieldType, Formats, IdsLayout, SchemaSource, Side};
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
-use filbert_grid::{Grid, GridError, Map, PartitionId};
+use filbert_grid::{Cluster, Definitions, Grid, GridError, Map, PartitionId};
+use tokio::sync::oneshot;
 
 use crate::catalog::{Catalog, EntryFormat, Mapping, MappingColumn};
 use crate::catalogs::{self, SystemSchema};
@@ -58,9 +59,73 @@ pub(crate) struct Mapped {
     pub(crate) table: Arc<MapTable>,
 }
 
+/// Why a statement cannot be answered here now. Another member may be able to, or this one in a moment.
+fn not_caught_up(error: GridError) -> SqlError {
+    match error {
+        GridError::UnsupportedOperation(text) => SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("0A000"),
+        error => {
+            let text = format!("this member of the cluster cannot answer statements now: {error}");
+            SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("57P03")
+        }
+    }
+}
+
 impl Tables {
     pub(crate) fn new(grid: Weak<Grid>, catalog: Arc<Catalog>) -> Self {
         Tables { grid, catalog }
+    }
+
+    /// Makes these the tables of all members of a cluster.
+    pub(crate) fn join_cluster(self: &Arc<Self>, cluster: &Arc<dyn Cluster>) {
+        self.catalog.join_cluster(cluster);
+        let tables = Arc::downgrade(self);
+        cluster.on_definitions(Box::new(move |definitions| {
+            if let Some(tables) = tables.upgrade() {
+                tables.follow(definitions);
+            }
+        }));
+    }
+
+    /// Whether other members change the tables as well.
+    pub(crate) fn is_in_cluster(&self) -> bool {
+        self.catalog.is_in_cluster()
+    }
+
+    /// Waits until statements find all that was acknowledged before, by whichever member of the cluster.
+    ///
+    /// # Errors
+    /// This member cannot answer statements now: it does not hold everything, or does not reach the others.
+    pub(crate) async fn catch_up(&self) -> Result<(), SqlError> {
+        if !self.is_in_cluster() {
+            return Ok(());
+        }
+        let (sender, caught_up) = oneshot::channel();
+        // A statement that was given up does not wait any more.
+        self.grid()?.catch_up(Box::new(move |result| _ = sender.send(result)));
+        caught_up.await.unwrap_or(Err(GridError::NotActive)).map_err(not_caught_up)
+    }
+
+    /// Takes over what all members know of tables; what maps keep beside their entries follows.
+    fn follow(&self, definitions: &Definitions) {
+        let Ok(grid) = self.grid() else { return };
+        self.catalog.row_ids().not_before(grid.now().0);
+        let (_, gone) = self.catalog.follow(definitions);
+        for mapping in gone.iter().filter(|mapping| mapping.columnar) {
+            if let Some(map) = grid.existing_map(&mapping.external_name)
+                && let Err(error) = map.set_columns(Vec::new())
+            {
+                tracing::debug!(map = mapping.external_name, "its columns are not dropped: {error}");
+            }
+        }
+        // Also of maps that are new.
+        for mapping in self.catalog.mappings() {
+            if let Some(map) = grid.existing_map(&mapping.external_name)
+                && let Err(error) = crate::ddl::keep_in(&map, &mapping)
+            {
+                tracing::warn!(mapping = mapping.name, "its columns are not kept here: {}", error.message);
+            }
+        }
+        self.catalog.changed();
     }
 
     pub(crate) fn catalog(&self) -> &Arc<Catalog> {

@@ -6,13 +6,14 @@ use std::net::IpAddr;
 use chrono::SubsecRound;
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlError;
+use serde::{Deserialize, Serialize};
 
 use crate::error::data_error;
 use crate::functions::{Document, Kind, Node};
 use crate::types::{BPCHAR, JSONB, Length, Mark, PgType, VARCHAR, field};
 
 /// A type as it was declared. Several are kept alike: an address is a text, an object is a JSON document.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum DeclaredType {
     /// One that is kept as it is.
     Plain(FieldType),
@@ -37,7 +38,7 @@ pub(crate) enum DeclaredType {
 }
 
 /// What CrateDB's objects do with members that are not declared. Documents are kept as they come; the policy is shown again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ObjectPolicy {
     /// They become columns.
     #[default]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use filbert_data::{FieldPath, FieldType, SchemaSource, Side, Step};
 use filbert_grid::query::SqlError;
+use serde::{Deserialize, Serialize};
 
 use super::format::{EntryFormat, Options, format_of};
 use super::infer::{Half, half_of};
@@ -38,7 +39,7 @@ pub(crate) struct Mapping {
 }
 
 /// A column of a mapping.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MappingColumn {
     /// Its name.
     pub(crate) name: String,

@@ -5,6 +5,9 @@
 //! A change that was derived from what a name stood for says from what: it is made only if the name still stands for the same
 //! ([`Catalog::replace`], [`Catalog::remove`]), so that none overwrites another. Statements beside each other are kept apart
 //! by [`Gates`].
+//!
+//! Members of a cluster have one catalog: a change is proposed to all of them with what it was derived from, and follows here as it does
+//! anywhere else (`shared.rs`).
 
 mod ddl;
 mod declared;
@@ -14,17 +17,23 @@ mod infer;
 mod mapping;
 mod names;
 mod sequence;
+mod shared;
 mod table;
+mod written;
 
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use tests::assert_same_mapping;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use filbert_data::FieldType;
+use filbert_grid::Cluster;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
 use parking_lot::RwLock;
 
@@ -63,6 +72,22 @@ pub(crate) struct Catalog {
     entries_max: usize,
     row_ids: Arc<RowIds>,
     gates: Gates,
+    /// The cluster whose members have one catalog, if this is one of them.
+    cluster: OnceLock<Weak<dyn Cluster>>,
+}
+
+/// What a name stands for. The name of a schema is no table's.
+#[derive(Clone)]
+enum Entry {
+    Mapping(Arc<Mapping>),
+    View(Arc<View>),
+    Schema,
+}
+
+/// A change of what a name stands for; `None` = nothing any more.
+enum Change {
+    Relation(String, Option<Entry>),
+    Schema(String, bool),
 }
 
 #[derive(Default)]
@@ -71,6 +96,8 @@ struct Content {
     views: BTreeMap<String, Arc<View>>,
     /// Schemas that were made, beside the default one. Others are there as long as they have a table.
     schemas: BTreeSet<String>,
+    /// The versions of what all members of a cluster know, by the names there.
+    versions: BTreeMap<String, u64>,
 }
 
 impl fmt::Debug for Catalog {
@@ -100,9 +127,30 @@ impl Content {
         let name = expected.name.as_str();
         match self.mappings.get(name) {
             Some(found) if Arc::ptr_eq(found, expected) => Ok(()),
+            // What came back from the cluster is the same, and not the one that went there.
+            Some(found) if !self.versions.is_empty() && **found == **expected => Ok(()),
             _ => {
                 let text = format!("{name:?} was changed or dropped by another statement meanwhile");
                 Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001"))
+            }
+        }
+    }
+
+    /// Makes changes.
+    fn make(&mut self, changes: Vec<Change>) {
+        for change in changes {
+            match change {
+                Change::Relation(name, entry) => {
+                    self.mappings.remove(&name);
+                    self.views.remove(&name);
+                    match entry {
+                        Some(Entry::Mapping(mapping)) => _ = self.mappings.insert(name, mapping),
+                        Some(Entry::View(view)) => _ = self.views.insert(name, view),
+                        Some(Entry::Schema) | None => {}
+                    }
+                }
+                Change::Schema(name, true) => _ = self.schemas.insert(name),
+                Change::Schema(name, false) => _ = self.schemas.remove(&name),
             }
         }
     }
@@ -121,13 +169,40 @@ impl Content {
 impl Catalog {
     /// An empty catalog of at most `entries_max` mappings and views together.
     pub(crate) fn new(entries_max: usize) -> Self {
-        let (content, row_ids, gates) = Default::default();
-        Catalog { content, version: AtomicU64::new(0), entries_max, row_ids, gates }
+        let (content, row_ids, gates, cluster) = Default::default();
+        Catalog { content, version: AtomicU64::new(0), entries_max, row_ids, gates, cluster }
+    }
+
+    /// Makes a change that is decided by what is there: `settle` does, at the same moment, what else belongs to it; where all members of a
+    /// cluster have one catalog, right after it. `None` if there is nothing to change.
+    fn change<R>(
+        &self,
+        decide: impl Fn(&Content) -> Result<Vec<Change>, SqlError>,
+        settle: impl FnOnce() -> Result<R, SqlError>,
+    ) -> Result<Option<R>, SqlError> {
+        if let Some(cluster) = self.cluster.get() {
+            return self.change_for_all(cluster, decide)?.then(settle).transpose();
+        }
+        let mut content = self.content.write();
+        let changes = decide(&content)?;
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        let settled = settle()?;
+        content.make(changes);
+        self.changed();
+        Ok(Some(settled))
     }
 
     /// Grows with every change.
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
+    }
+
+    /// Whether other members change it as well.
+    #[inline]
+    pub(crate) fn is_in_cluster(&self) -> bool {
+        self.cluster.get().is_some()
     }
 
     /// Counts a change that plans depend on and the catalog does not hold: an index, columns.
@@ -184,20 +259,21 @@ impl Catalog {
     /// # Errors
     /// It is there and that is not expected, or there are too many.
     pub(crate) fn put_schema(&self, name: &str, if_not_exists: bool) -> Result<bool, SqlError> {
-        let mut content = self.content.write();
-        let is_there = DEFAULT_SCHEMAS.contains(&name) || content.has_schema(name);
-        if is_there && !if_not_exists {
-            return Err(parsing_error(format!("schema {name:?} already exists")).with_sqlstate("42P06"));
-        }
-        if content.schemas.len() >= self.entries_max {
-            let text = format!("there are {} schemas, no more are allowed", self.entries_max);
-            return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("53400"));
-        }
-        if !is_there {
-            content.schemas.insert(name.to_owned());
-            self.changed();
-        }
-        Ok(!is_there)
+        let made = self.change(
+            |content| {
+                let is_there = DEFAULT_SCHEMAS.contains(&name) || content.has_schema(name);
+                if is_there && !if_not_exists {
+                    return Err(parsing_error(format!("schema {name:?} already exists")).with_sqlstate("42P06"));
+                }
+                if content.schemas.len() >= self.entries_max {
+                    let text = format!("there are {} schemas, no more are allowed", self.entries_max);
+                    return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("53400"));
+                }
+                Ok(if is_there { Vec::new() } else { vec![Change::Schema(name.to_owned(), true)] })
+            },
+            || Ok(()),
+        )?;
+        Ok(made.is_some())
     }
 
     /// Takes a schema out; whether it was there.
@@ -205,20 +281,22 @@ impl Catalog {
     /// # Errors
     /// There is none and that is not expected, or it has tables or views.
     pub(crate) fn drop_schema(&self, name: &str, if_exists: bool) -> Result<bool, SqlError> {
-        let mut content = self.content.write();
-        if let Some(table) = content.in_schema(name).next() {
-            let text = format!("schema {name:?} has tables, such as {table:?}: CASCADE drops them too");
-            return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("2BP01"));
-        }
-        let dropped = content.schemas.remove(name);
-        drop(content);
-        if dropped {
-            self.changed();
-        } else if !if_exists {
-            let text = format!("schema {name:?} does not exist");
-            return Err(SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("3F000"));
-        }
-        Ok(dropped)
+        let dropped = self.change(
+            |content| {
+                if let Some(table) = content.in_schema(name).next() {
+                    let text = format!("schema {name:?} has tables, such as {table:?}: CASCADE drops them too");
+                    return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("2BP01"));
+                }
+                let is_there = content.schemas.contains(name);
+                if !is_there && !if_exists {
+                    let text = format!("schema {name:?} does not exist");
+                    return Err(SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("3F000"));
+                }
+                Ok(if is_there { vec![Change::Schema(name.to_owned(), false)] } else { Vec::new() })
+            },
+            || Ok(()),
+        )?;
+        Ok(dropped.is_some())
     }
 
     /// A mapping of a map: the one of the map's name, else the first by name.
@@ -271,13 +349,13 @@ impl Catalog {
         if_not_exists: bool,
     ) -> Result<bool, SqlError> {
         let mapping = mapping.into();
-        let mut content = self.content.write();
-        if !self.makes_room(&content, "Mapping", &mapping.name, Used::Mapping, or_replace, if_not_exists)? {
-            return Ok(false);
-        }
-        content.mappings.insert(mapping.name.clone(), mapping);
-        self.changed();
-        Ok(true)
+        let name = mapping.name.clone();
+        let put = |content: &Content| {
+            let makes = self.makes_room(content, "Mapping", &name, Used::Mapping, or_replace, if_not_exists)?;
+            let change = || Change::Relation(name.clone(), Some(Entry::Mapping(mapping.clone())));
+            Ok(makes.then(change).into_iter().collect())
+        };
+        Ok(self.change(put, || Ok(()))?.is_some())
     }
 
     /// Keeps a view; whether anything changed.
@@ -285,13 +363,13 @@ impl Catalog {
     /// # Errors
     /// As [`Catalog::put_mapping`].
     pub(crate) fn put_view(&self, view: View, or_replace: bool, if_not_exists: bool) -> Result<bool, SqlError> {
-        let mut content = self.content.write();
-        if !self.makes_room(&content, "View", &view.name, Used::View, or_replace, if_not_exists)? {
-            return Ok(false);
-        }
-        content.views.insert(view.name.clone(), Arc::new(view));
-        self.changed();
-        Ok(true)
+        let (name, view) = (view.name.clone(), Arc::new(view));
+        let put = |content: &Content| {
+            let makes = self.makes_room(content, "View", &name, Used::View, or_replace, if_not_exists)?;
+            let change = || Change::Relation(name.clone(), Some(Entry::View(view.clone())));
+            Ok(makes.then(change).into_iter().collect())
+        };
+        Ok(self.change(put, || Ok(()))?.is_some())
     }
 
     fn makes_room(
@@ -343,16 +421,19 @@ impl Catalog {
         new: Arc<Mapping>,
         settle: impl FnOnce() -> Result<(), SqlError>,
     ) -> Result<(), SqlError> {
-        let mut content = self.content.write();
-        content.check_same(expected)?;
-        if new.name != expected.name && content.use_of(&new.name).is_some() {
-            return Err(used(&new.name, format!("relation {:?} already exists", new.name)));
-        }
-        settle()?;
-        content.mappings.remove(&expected.name);
-        content.mappings.insert(new.name.clone(), new);
-        self.changed();
-        Ok(())
+        let replace = |content: &Content| {
+            content.check_same(expected)?;
+            if new.name != expected.name && content.use_of(&new.name).is_some() {
+                return Err(used(&new.name, format!("relation {:?} already exists", new.name)));
+            }
+            let mut changes = Vec::new();
+            if new.name != expected.name {
+                changes.push(Change::Relation(expected.name.clone(), None));
+            }
+            changes.push(Change::Relation(new.name.clone(), Some(Entry::Mapping(new.clone()))));
+            Ok(changes)
+        };
+        self.change(replace, settle).map(|_| ())
     }
 
     /// Takes a mapping out, the one that was found before; `settle` does, at the same moment, what else belongs to it.
@@ -360,12 +441,12 @@ impl Catalog {
     /// # Errors
     /// The name stands for something else by now.
     pub(crate) fn remove<R>(&self, expected: &Arc<Mapping>, settle: impl FnOnce() -> R) -> Result<R, SqlError> {
-        let mut content = self.content.write();
-        content.check_same(expected)?;
-        content.mappings.remove(&expected.name);
-        let settled = settle();
-        self.changed();
-        Ok(settled)
+        let remove = |content: &Content| {
+            content.check_same(expected)?;
+            Ok(vec![Change::Relation(expected.name.clone(), None)])
+        };
+        let removed = self.change(remove, || Ok(settle()))?;
+        removed.ok_or_else(|| self.no_mapping(&expected.name))
     }
 
     /// The error of a mapping that is not there.
@@ -378,13 +459,14 @@ impl Catalog {
     /// # Errors
     /// There is none and that is not expected.
     pub(crate) fn drop_view(&self, name: &str, if_exists: bool) -> Result<bool, SqlError> {
-        let dropped = self.content.write().views.remove(name).is_some();
-        match dropped {
-            true => self.changed(),
-            false if !if_exists => return Err(self.absent("View", name)),
-            false => {}
+        let is_view = |content: &Content| content.views.contains_key(name);
+        let drop = |content: &Content| {
+            Ok(is_view(content).then(|| Change::Relation(name.to_owned(), None)).into_iter().collect())
+        };
+        match self.change(drop, || Ok(()))?.is_some() {
+            false if !if_exists => Err(self.absent("View", name)),
+            dropped => Ok(dropped),
         }
-        Ok(dropped)
     }
 
     fn absent(&self, what: &str, name: &str) -> SqlError {

@@ -1,9 +1,14 @@
 //! Counters of identity columns.
 
+use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use filbert_data::FieldType;
 use filbert_grid::query::{SqlError, SqlErrorCode};
+use filbert_grid::{Cluster, GridError};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::dialect::Counting;
 
@@ -15,8 +20,40 @@ pub(crate) struct Sequence {
     least: i64,
     most: i64,
     cycles: bool,
-    /// Values that were taken.
-    taken: AtomicU64,
+    /// By which all members of a cluster know it.
+    id: Uuid,
+    numbers: Numbers,
+}
+
+/// Where the numbers of values come from.
+#[derive(Debug)]
+enum Numbers {
+    /// This member counts those that were taken.
+    Here(AtomicU64),
+    /// All members of a cluster take from one counter, some at a time.
+    Shared { cluster: Weak<dyn Cluster>, block: Mutex<Block> },
+}
+
+/// Numbers that this member has taken: the next one, the end, and how many to take then.
+#[derive(Debug)]
+struct Block {
+    next: u64,
+    end: u64,
+    size: u64,
+}
+
+/// Numbers that a member takes at a time at most: those that it has not used when it ends are left out.
+const BLOCK_MAX: u64 = 256;
+
+/// What a counter is, without its numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Written {
+    start: i64,
+    step: i64,
+    least: i64,
+    most: i64,
+    cycles: bool,
+    id: String,
 }
 
 impl Sequence {
@@ -52,7 +89,8 @@ impl Sequence {
         if start > most {
             return Err(wrong(format!("START value ({start}) cannot be greater than MAXVALUE ({most})")));
         }
-        Ok(Sequence { start, step, least, most, cycles: counting.cycles, taken: AtomicU64::new(0) })
+        let numbers = Numbers::Here(AtomicU64::new(0));
+        Ok(Sequence { start, step, least, most, cycles: counting.cycles, id: Uuid::new_v4(), numbers })
     }
 
     /// The next value. Values that were taken by a statement that failed do not come again.
@@ -60,12 +98,17 @@ impl Sequence {
     /// # Errors
     /// There is none any more.
     pub(crate) fn next(&self) -> Result<i64, SqlError> {
-        let number = self.taken.fetch_add(1, Ordering::Relaxed);
+        let number = match &self.numbers {
+            Numbers::Here(taken) => taken.fetch_add(1, Ordering::Relaxed),
+            Numbers::Shared { cluster, block } => self.take(cluster, &mut block.lock())?,
+        };
         match self.value(number) {
             Some(value) => Ok(value),
             None => {
-                // The counter of values does not run on with those that were not there.
-                self.taken.fetch_sub(1, Ordering::Relaxed);
+                if let Numbers::Here(taken) = &self.numbers {
+                    // The counter of values does not run on with those that were not there.
+                    taken.fetch_sub(1, Ordering::Relaxed);
+                }
                 let (which, bound) = if self.step > 0 { ("maximum", self.most) } else { ("minimum", self.least) };
                 let text = format!("nextval: reached {which} value of sequence ({bound})");
                 Err(SqlError::new(SqlErrorCode::DataException, text).with_sqlstate("2200H"))
@@ -73,15 +116,69 @@ impl Sequence {
         }
     }
 
-    /// Another counter that counts as this one did from its beginning.
-    pub(crate) fn anew(&self) -> Sequence {
-        let Sequence { start, step, least, most, cycles, taken: _ } = *self;
-        Sequence { start, step, least, most, cycles, taken: AtomicU64::new(0) }
+    /// The next number that all members share.
+    fn take(&self, cluster: &Weak<dyn Cluster>, block: &mut Block) -> Result<u64, SqlError> {
+        if block.next == block.end {
+            let cluster = cluster.upgrade().ok_or(GridError::NotActive)?;
+            block.next = cluster.take_numbers(&self.shared_name(), block.size)?;
+            block.end = block.next.saturating_add(block.size);
+            // Whoever needs many asks for more at a time.
+            block.size = (block.size * 2).min(BLOCK_MAX);
+        }
+        block.next += 1;
+        Ok(block.next - 1)
     }
 
-    /// Begins anew.
+    /// The name under which all members of a cluster know it.
+    pub(super) fn shared_name(&self) -> String {
+        format!("sequence/{}", self.id)
+    }
+
+    /// By which all members of a cluster know it.
+    pub(crate) fn id(&self) -> Uuid {
+        self.id
+    }
+
+    pub(super) fn written(&self) -> Written {
+        let Sequence { start, step, least, most, cycles, id, .. } = self;
+        let (start, step, least, most, cycles) = (*start, *step, *least, *most, *cycles);
+        Written { start, step, least, most, cycles, id: id.to_string() }
+    }
+
+    /// A counter of a cluster.
+    pub(super) fn shared(written: &Written, cluster: &Weak<dyn Cluster>) -> Option<Sequence> {
+        let Written { start, step, least, most, cycles, id } = written;
+        let (start, step, least, most, cycles) = (*start, *step, *least, *most, *cycles);
+        let block = Mutex::new(Block { next: 0, end: 0, size: 1 });
+        let numbers = Numbers::Shared { cluster: cluster.clone(), block };
+        Some(Sequence { start, step, least, most, cycles, id: id.parse().ok()?, numbers })
+    }
+
+    /// Another counter that counts as this one did from its beginning.
+    pub(crate) fn anew(&self) -> Sequence {
+        let Sequence { start, step, least, most, cycles, .. } = *self;
+        Sequence { start, step, least, most, cycles, id: Uuid::new_v4(), numbers: Numbers::Here(AtomicU64::new(0)) }
+    }
+
+    /// Begins anew; after [`Sequence::check_restart`].
     pub(crate) fn restart(&self) {
-        self.taken.store(0, Ordering::Relaxed);
+        if let Numbers::Here(taken) = &self.numbers {
+            taken.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it can begin anew.
+    ///
+    /// # Errors
+    /// Other members have taken numbers of it already.
+    pub(crate) fn check_restart(&self) -> Result<(), SqlError> {
+        match &self.numbers {
+            Numbers::Here(_) => Ok(()),
+            Numbers::Shared { .. } => {
+                let text = "RESTART IDENTITY is not served by members of a cluster yet: each of them has taken numbers";
+                Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("0A000"))
+            }
+        }
     }
 
     /// The value of a number, from 0 on.

@@ -7,7 +7,7 @@
 //!  no primary key         key = a BIGINT that is made, the hidden column _id        value = Compact t {a, b, ..}
 //! ```
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use datafusion::sql::sqlparser::ast::Expr;
@@ -102,7 +102,7 @@ pub(crate) struct Identity {
 
 impl PartialEq for Identity {
     fn eq(&self, other: &Self) -> bool {
-        self.always == other.always && Arc::ptr_eq(&self.sequence, &other.sequence)
+        self.always == other.always && self.sequence.id() == other.sequence.id()
     }
 }
 
@@ -121,21 +121,39 @@ impl Identity {
 }
 
 /// Makes keys for rows without a primary key: they grow, and do not come again after a restart, for they begin with the time.
+///
+/// Of the 20 bits below the milliseconds, those of a member of a cluster have the member's number in the upper half.
 #[derive(Debug, Default)]
-pub(crate) struct RowIds(AtomicI64);
+pub(crate) struct RowIds {
+    count: AtomicI64,
+    member: OnceLock<i64>,
+}
 
 impl RowIds {
-    /// Numbers of one millisecond.
-    const PER_MILLISECOND: i64 = 1 << 20;
+    /// Bits of a number below the milliseconds.
+    const BITS: u32 = 20;
+    /// Those of them that count where there are several members.
+    const BITS_OF_MEMBER: u32 = 10;
+
+    /// Tells this member's numbers from those of others in its cluster.
+    pub(crate) fn of_member(&self, member: u64) {
+        let member = i64::try_from(member % (1 << Self::BITS_OF_MEMBER)).unwrap_or_default();
+        // A member is in one cluster.
+        let _first = self.member.set(member);
+    }
 
     /// Goes on from this time at least.
     pub(crate) fn not_before(&self, now_ms: i64) {
-        self.0.fetch_max(now_ms.saturating_mul(Self::PER_MILLISECOND), Ordering::Relaxed);
+        let bits = if self.member.get().is_some() { Self::BITS_OF_MEMBER } else { Self::BITS };
+        self.count.fetch_max(now_ms.saturating_mul(1 << bits), Ordering::Relaxed);
     }
 
     /// A number that was not there before.
     pub(crate) fn next(&self) -> i64 {
-        self.0.fetch_add(1, Ordering::Relaxed)
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let Some(member) = self.member.get() else { return count };
+        let (time, low) = (count >> Self::BITS_OF_MEMBER, count & ((1 << Self::BITS_OF_MEMBER) - 1));
+        time << Self::BITS | member << Self::BITS_OF_MEMBER | low
     }
 }
 

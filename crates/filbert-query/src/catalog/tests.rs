@@ -205,3 +205,61 @@ fn the_catalog_knows_what_is_there() {
     assert!(catalog.drop_view("v", false).unwrap());
     assert!(catalog.drop_view("v", false).is_err());
 }
+
+#[test]
+fn what_names_stand_for_is_read_as_it_was_written() {
+    let mappings = [
+        "CREATE MAPPING a TYPE IMap OPTIONS ('keyFormat'='int', 'valueFormat'='json')",
+        "CREATE MAPPING b EXTERNAL NAME \"x.y\" (__key VARCHAR, \"odd.name\" DECIMAL(10, 2), n INT EXTERNAL NAME \"this.a.b\") \
+         TYPE IMap OPTIONS ('keyFormat'='varchar', 'valueFormat'='compact', 'valueCompactTypeName'='t', 'columnar'='true')",
+        "CREATE MAPPING c (id BIGINT EXTERNAL NAME \"__key.id\", s VARCHAR) TYPE IMap OPTIONS ('keyFormat'='portable', \
+         'keyPortableFactoryId'='1', 'keyPortableClassId'='2', 'valueFormat'='json-flat')",
+    ];
+    for text in mappings {
+        assert_same(Entry::Mapping(Arc::new(Mapping::of(&statement(text)).unwrap())));
+    }
+    assert_same(Entry::View(Arc::new(View {
+        name: "v".to_owned(),
+        query: "SELECT 'a\"b' AS \"c\"".to_owned(),
+        dialect: Dialect::Crate,
+        path: vec!["doc".to_owned()],
+        columns: vec![("c".to_owned(), FieldType::Array(Box::new(FieldType::Decimal(Some((5, 2))))))],
+    })));
+    assert_same(Entry::Schema);
+    assert!(written::read("{\"Later\":1}", &|_| None).is_none());
+    assert!(written::read("", &|_| None).is_none());
+}
+
+/// A mapping is read as it was written.
+pub(crate) fn assert_same_mapping(mapping: Mapping) {
+    assert_same(Entry::Mapping(Arc::new(mapping)));
+}
+
+/// Writes an entry, reads it, and writes it again.
+fn assert_same(entry: Entry) {
+    let text = written::write(&entry).unwrap();
+    let counter = |written: &sequence::Written| {
+        let nobody: std::sync::Weak<Nobody> = std::sync::Weak::new();
+        let nobody: std::sync::Weak<dyn Cluster> = nobody;
+        Sequence::shared(written, &nobody).map(Arc::new)
+    };
+    let read = written::read(&text, &counter).unwrap();
+    match (&entry, &read) {
+        (Entry::Mapping(written), Entry::Mapping(read)) => assert_eq!(written, read),
+        (Entry::View(written), Entry::View(read)) => assert_eq!(written, read),
+        (Entry::Schema, Entry::Schema) => {}
+        _ => panic!("{text} is read as something else"),
+    }
+    assert_eq!(written::write(&read).unwrap(), text);
+}
+
+/// A cluster that has gone.
+struct Nobody;
+
+impl Cluster for Nobody {
+    fn view(&self) -> Arc<filbert_grid::ClusterView> {
+        Arc::default()
+    }
+
+    fn on_change(&self, _: filbert_grid::ViewCallback) {}
+}

@@ -175,7 +175,9 @@ impl RowChange {
 
     async fn run(&self, tables: &Tables) -> Result<(), SqlError> {
         match self.work() {
+            Work::Rewrite if tables.is_in_cluster() => return Err(not_in_cluster("a change that rewrites the rows")),
             Work::Rewrite => return self.rewrite(tables).await,
+            Work::Check if tables.is_in_cluster() => return Err(not_in_cluster("a new constraint of the rows")),
             Work::Check => self.check().await?,
             Work::None => {}
         }
@@ -315,6 +317,12 @@ impl RowChange {
         let put_in_place = || succession.put_in_place().map_err(|error| in_use(&self.new, error));
         tables.catalog().replace(&self.old, self.new.clone(), put_in_place)
     }
+}
+
+/// The error of what would need all members to stand still.
+fn not_in_cluster(what: &str) -> SqlError {
+    let text = format!("{what} is not served by members of a cluster yet, as other members write rows meanwhile");
+    SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("0A000")
 }
 
 /// The error of a map that cannot be replaced.

@@ -151,8 +151,8 @@ fn keep_beside(tables: &Tables, mapping: &Mapping) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// The same of a map that is to be the mapping's.
-fn keep_in(map: &Map, mapping: &Mapping) -> Result<(), SqlError> {
+/// As [`keep_beside`], of a map that is, or is to be, the mapping's.
+pub(crate) fn keep_in(map: &Map, mapping: &Mapping) -> Result<(), SqlError> {
     let layout = |format: &EntryFormat| match format {
         EntryFormat::Ids(layout) => Some(Arc::new(layout.clone())),
         _ => None,

@@ -359,13 +359,16 @@ pub(super) fn truncate(tables: &Tables, names: &[String], restart: bool) -> Resu
             return Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("55P03"));
         }
     }
+    // What cannot begin anew is told of before a row goes.
+    let facts = mapped.iter().filter_map(|mapping| mapping.table.as_ref()).filter(|_| restart);
+    let identities = facts.flat_map(|facts| facts.columns.iter().filter_map(|column| column.identity.as_ref()));
+    let identities: Vec<_> = identities.cloned().collect();
+    identities.iter().try_for_each(|identity| identity.sequence.check_restart())?;
     let mut rows = 0;
     for mapping in mapped {
         rows += grid.map(&mapping.external_name)?.clear(Caller::default())?;
-        if restart && let Some(facts) = &mapping.table {
-            facts.columns.iter().filter_map(|column| column.identity.as_ref()).for_each(|identity| identity.restart());
-        }
     }
+    identities.iter().for_each(|identity| identity.restart());
     Ok(u64::try_from(rows).unwrap_or(u64::MAX))
 }
 
@@ -392,4 +395,45 @@ pub(crate) fn check_all(tables: &Tables, names: &[String]) -> Result<(), SqlErro
         Some(_) => Ok(()),
         None => tables.find(name)?.map(|_| ()).ok_or_else(|| tables.not_found(name)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Weak;
+
+    use super::*;
+    use crate::catalog::{Catalog, assert_same_mapping};
+    use crate::dialect::{DefaultPlace, Limits, Parsed, TableStatement, parse};
+
+    /// What a cluster cannot keep as it was declared is refused; most must be kept.
+    #[test]
+    fn declared_tables_are_read_as_they_were_written() {
+        let cases = [
+            (Dialect::Postgres, "create table a (id int primary key, name varchar(10) not null, born timestamp(3) with time zone)"),
+            (
+                Dialect::Postgres,
+                "create table b (x bigint generated always as identity (start with 5 increment by -2 maxvalue 9 cycle), \
+                 y numeric(10,2) default 1.5 + 2, z text default upper('a'), at timestamptz default now(), \
+                 u uuid default gen_random_uuid(), check (y > 0 and z in ('A', 'b') or x between 1 and 2), \
+                 constraint named check (y::int % 2 = 0 and z like 'a%'), primary key (x, z))",
+            ),
+            (
+                Dialect::Postgres,
+                "create table c (a int, b int generated always as (a * 2 + coalesce(a, 1)) stored, d int[], j jsonb default '{}'::jsonb, \
+                 i interval default '1 day', c char(3) default 'x', day date default '2020-01-01', n float8 default -1e-3, \
+                 t boolean default not true, e text default case when 1 = 1 then 'a' else 'b' end)",
+            ),
+            (
+                Dialect::Crate,
+                "create table d (id integer primary key, o object(strict) as (a integer, b array(text)), at timestamp default now(), \
+                 ip ip, place geo_point, area geo_shape, up as id + 1) clustered by (id) into 4 shards with (number_of_replicas = 0)",
+            ),
+        ];
+        let tables = Tables::new(Weak::new(), Arc::new(Catalog::new(10)));
+        for (dialect, text) in cases {
+            let parsed = parse(text, dialect, &Limits::default(), &DefaultPlace).unwrap().parsed;
+            let Parsed::Table(TableStatement::Create(table)) = parsed else { panic!("{text}") };
+            assert_same_mapping(declared(&tables, &table).unwrap());
+        }
+    }
 }

@@ -12,7 +12,7 @@ use filbert_grid::query;
 use super::hooks;
 
 /// How sqlparser is to read a dialect.
-pub(super) fn grammar(of: query::Dialect) -> &'static dyn Dialect {
+pub(crate) fn grammar(of: query::Dialect) -> &'static dyn Dialect {
     match of {
         query::Dialect::Hazelcast => &HazelcastDialect,
         query::Dialect::Crate => &ServerDialect { question_is_parameter: true },

@@ -32,7 +32,7 @@ mod windows;
 pub(crate) use alter::{AlterAction, AlterTable, Comment};
 pub(crate) use copy::{Copy, FileFormat, Place};
 pub(crate) use declared_types::{Counting, parse_declared_type};
-pub(crate) use grammar::HazelcastDialect;
+pub(crate) use grammar::{HazelcastDialect, grammar};
 pub(crate) use json::call;
 pub(crate) use names::{CATALOGS, DEFAULT_SCHEMAS, catalog_name, in_schema, schema_of};
 #[cfg(test)]

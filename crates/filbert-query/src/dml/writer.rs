@@ -72,7 +72,7 @@ impl EntryWriter {
         };
         for part in [&writer.key, &writer.value] {
             if let Part::Compact { writer, .. } = part {
-                schemas.put(writer.schema().clone())?;
+                schemas.announce(writer.schema().clone())?;
             }
         }
         Ok(writer)

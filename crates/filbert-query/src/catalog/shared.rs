@@ -1,0 +1,166 @@
+//! The catalog that all members of a cluster have: a change is a change of the cluster's definitions, which each member follows.
+//!
+//! | name | what |
+//! |---|---|
+//! | `relation/` and a name | the mapping, table or view of that name |
+//! | `namespace/` and a name | a schema that was made |
+//! | `sequence/` and an id | the numbers of an identity column; its text says nothing |
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+
+use filbert_grid::query::{SqlError, SqlErrorCode};
+use filbert_grid::{Cluster, Definitions, GridError, Redefinition};
+
+use super::written::{read, write};
+use super::{Catalog, Change, Content, Entry, Mapping};
+
+const RELATIONS: &str = "relation/";
+const NAMESPACES: &str = "namespace/";
+
+/// How often a change is decided again because others changed the same meanwhile.
+const ROUNDS_MAX: usize = 100;
+
+impl Catalog {
+    /// Makes this the catalog of a cluster's members. Before anything is in it.
+    pub(crate) fn join_cluster(&self, cluster: &Arc<dyn Cluster>) {
+        // A member is in one cluster.
+        let _first = self.cluster.set(Arc::downgrade(cluster));
+        self.row_ids.of_member(cluster.member_number());
+    }
+
+    /// Makes a change for all members; `false` if there is nothing to change.
+    pub(super) fn change_for_all(
+        &self,
+        cluster: &Weak<dyn Cluster>,
+        decide: impl Fn(&Content) -> Result<Vec<Change>, SqlError>,
+    ) -> Result<bool, SqlError> {
+        let cluster = cluster.upgrade().ok_or(GridError::NotActive)?;
+        for _ in 0..ROUNDS_MAX {
+            let redefinitions = {
+                let content = self.content.read();
+                let changes = decide(&content)?;
+                if changes.is_empty() {
+                    return Ok(false);
+                }
+                content.redefinitions(&cluster.definitions(), changes)?
+            };
+            if cluster.redefine(redefinitions)? {
+                return Ok(true);
+            }
+            catch_up(&cluster)?;
+        }
+        let text = "the catalog of the cluster was changed by others again and again while the statement ran";
+        Err(SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("40001"))
+    }
+
+    /// Takes over what all members know; answers with the mappings that are new or changed, and those that went.
+    pub(crate) fn follow(&self, definitions: &Definitions) -> (Vec<Arc<Mapping>>, Vec<Arc<Mapping>>) {
+        let Some(cluster) = self.cluster.get() else { return Default::default() };
+        let is_ours = |name: &str| name.starts_with(RELATIONS) || name.starts_with(NAMESPACES);
+        let (mut come, mut gone) = (Vec::new(), Vec::new());
+        let mut content = self.content.write();
+        let missing: Vec<String> =
+            content.versions.keys().filter(|name| !definitions.by_name.contains_key(*name)).cloned().collect();
+        for name in missing {
+            content.versions.remove(&name);
+            gone.extend(content.forget(&name));
+        }
+        for (name, definition) in definitions.by_name.iter().filter(|(name, _)| is_ours(name)) {
+            if content.versions.get(name) == Some(&definition.version) {
+                continue;
+            }
+            let entry = read(&definition.text, &|written| content.counter(written, cluster));
+            let Some(entry) = entry else {
+                tracing::warn!("{name} of the cluster cannot be read by this member: statements do not find it here");
+                continue;
+            };
+            content.versions.insert(name.clone(), definition.version);
+            let before = content.forget(name);
+            gone.extend(before.filter(|before| !matches!(&entry, Entry::Mapping(new) if new.name == before.name)));
+            if let Entry::Mapping(mapping) = &entry {
+                come.push(mapping.clone());
+            }
+            content.make(vec![change_of(name, Some(entry))].into_iter().flatten().collect());
+        }
+        drop(content);
+        self.changed();
+        (come, gone)
+    }
+}
+
+/// Waits in this thread until this member knows what all do.
+fn catch_up(cluster: &Arc<dyn Cluster>) -> Result<(), SqlError> {
+    let (sender, caught_up) = std::sync::mpsc::sync_channel(1);
+    // Whoever waits is there until it has come.
+    cluster.catch_up(Box::new(move |result| _ = sender.send(result)));
+    Ok(caught_up.recv().unwrap_or(Err(GridError::NotActive))?)
+}
+
+/// The change of a definition's name.
+fn change_of(name: &str, entry: Option<Entry>) -> Option<Change> {
+    match (name.strip_prefix(RELATIONS), name.strip_prefix(NAMESPACES)) {
+        (Some(relation), _) => Some(Change::Relation(relation.to_owned(), entry)),
+        (_, Some(schema)) => Some(Change::Schema(schema.to_owned(), entry.is_some())),
+        _ => None,
+    }
+}
+
+/// The names of the counters of a mapping's columns.
+fn counters(mapping: Option<&Arc<Mapping>>) -> BTreeSet<String> {
+    let facts = mapping.and_then(|mapping| mapping.table.as_ref());
+    let columns = facts.map(|facts| facts.columns.as_slice()).unwrap_or_default();
+    columns.iter().filter_map(|column| Some(column.identity.as_ref()?.sequence.shared_name())).collect()
+}
+
+impl Content {
+    /// Takes out what a definition's name stood for; the mapping, if it was one.
+    fn forget(&mut self, name: &str) -> Option<Arc<Mapping>> {
+        let before = self.mappings.get(name.strip_prefix(RELATIONS).unwrap_or_default()).cloned();
+        self.make(change_of(name, None).into_iter().collect());
+        before
+    }
+
+    /// The counter that all members know under an id: the one that is here, or another one.
+    fn counter(
+        &self,
+        written: &super::sequence::Written,
+        cluster: &Weak<dyn Cluster>,
+    ) -> Option<Arc<super::Sequence>> {
+        let new = super::Sequence::shared(written, cluster)?;
+        let facts = self.mappings.values().filter_map(|mapping| mapping.table.as_ref());
+        let known = facts
+            .flat_map(|facts| facts.columns.iter().filter_map(|column| column.identity.as_ref()))
+            .find(|identity| identity.sequence.id() == new.id());
+        Some(known.map_or_else(|| Arc::new(new), |identity| identity.sequence.clone()))
+    }
+
+    /// What changes are to the cluster: together with the counters that come and go with them.
+    fn redefinitions(&self, known: &Definitions, changes: Vec<Change>) -> Result<Vec<Redefinition>, SqlError> {
+        let version = |name: &String| self.versions.get(name).copied();
+        let (mut redefinitions, mut come, mut go) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        for change in changes {
+            let (name, text) = match change {
+                Change::Relation(name, entry) => {
+                    go.extend(counters(self.mappings.get(&name)));
+                    if let Some(Entry::Mapping(mapping)) = &entry {
+                        come.extend(counters(Some(mapping)));
+                    }
+                    (format!("{RELATIONS}{name}"), entry.as_ref().map(write).transpose()?)
+                }
+                Change::Schema(name, is_there) => {
+                    (format!("{NAMESPACES}{name}"), is_there.then(|| write(&Entry::Schema)).transpose()?)
+                }
+            };
+            redefinitions.push(Redefinition { expected: version(&name), name, text });
+        }
+        for name in come.difference(&go) {
+            redefinitions.push(Redefinition { name: name.clone(), expected: None, text: Some(String::new()) });
+        }
+        for name in go.difference(&come) {
+            let expected = known.by_name.get(name).map(|known| known.version);
+            redefinitions.push(Redefinition { name: name.clone(), expected, text: None });
+        }
+        Ok(redefinitions)
+    }
+}
