@@ -1,20 +1,28 @@
 """What every test of this suite shares: one member, a client factory, a map of the test's own."""
 
 import itertools
+import os
 import re
 
 import hazelcast
 import pytest
 from hazelcast.sql import HazelcastSqlError
 
+from cluster import Cluster
 from formats import FORMATS, PEOPLE, SETTINGS
 from member import Member
 
 
 @pytest.fixture(scope="session")
 def member():
-    with Member() as running:
-        yield running
+    """The member of all suites; with FILBERT_E2E_MEMBERS=3 the first of a cluster of three."""
+    count = int(os.environ.get("FILBERT_E2E_MEMBERS", "1"))
+    if count == 1:
+        with Member() as running:
+            yield running
+        return
+    with Cluster(count) as running:
+        yield running.members[0]
 
 
 def start_client(member, **settings):

@@ -1,8 +1,5 @@
 """Three members as one cluster: the stock client finds all of them, any of them serves it, and one of them may die."""
 
-import os
-import signal
-import socket
 import threading
 import time
 
@@ -10,48 +7,8 @@ import hazelcast
 import pytest
 from hazelcast.errors import IndeterminateOperationStateError, TargetDisconnectedError
 
-from member import Member, eventually
-
-
-def free_ports(count):
-    """Ports that are free now."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
-
-class Cluster:
-    """Members that start at once."""
-
-    def __init__(self, count=3):
-        self.join = [f"127.0.0.1:{port}" for port in free_ports(count)]
-        self.members = []
-        starting = [threading.Thread(target=self.start, args=(address,)) for address in self.join]
-        for each in starting:
-            each.start()
-        for each in starting:
-            each.join()
-        assert len(self.members) == count
-
-    def start(self, address):
-        flags = ["--join", ",".join(self.join), "--member-listen", address]
-        self.members.append(Member(arguments=flags))
-
-    def end(self, member, in_order):
-        """As an operator does, or as a power cut does."""
-        if not in_order:
-            os.kill(member.process_id, signal.SIGKILL)
-        member.stop()
-        self.members.remove(member)
-
-    def close(self):
-        for member in self.members:
-            member.stop()
+from cluster import Cluster
+from member import eventually
 
 
 @pytest.fixture

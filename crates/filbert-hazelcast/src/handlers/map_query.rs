@@ -196,6 +196,15 @@ fn handle_project_with_predicate(session: &mut Session, message: &Message<'_>) -
 fn handle_remove_all(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: remove_all::Request<'_> = message.decode()?;
     let caller = session.caller(0);
+    if is_always_true(request.predicate) && session.grid.cluster().is_some() {
+        let (engine, map) = (deferred::engine(session, message)?, session.map(request.name)?.clone());
+        let correlation = message.correlation_id();
+        return deferred::later(session, &engine, correlation, move |_, out| {
+            map.clear(caller)?;
+            remove_all::Response {}.encode(correlation, out);
+            Ok(())
+        });
+    }
     if is_always_true(request.predicate) {
         session.map(request.name)?.clear(caller)?;
         remove_all::Response {}.encode(message.correlation_id(), &mut session.out);
@@ -221,13 +230,22 @@ fn is_always_true(predicate: &[u8]) -> bool {
 fn answer(session: &mut Session, message: &Message<'_>, name: &str, query: MapQuery<'_>, shape: Shape) -> Outcome {
     let engine = deferred::engine(session, message)?;
     let map = session.map(name)?.clone();
-    let mut prepared = engine.prepare(&map, query)?;
     let reply = Reply {
         message: message.id(),
         correlation: message.correlation_id(),
         bytes_max: session.config.reply_bytes_max,
         shape,
     };
+    if session.grid.cluster().is_some() {
+        // Which index helps is known when what others have acknowledged is here.
+        let (grid, query, of_engine) = (session.grid.clone(), query.to_owned(), engine.clone());
+        return deferred::later(session, &engine, reply.correlation, move |place, out| {
+            grid.catch_up_blocking()?;
+            let mut prepared = of_engine.prepare(&map, query.borrow())?;
+            reply.write(prepared.as_mut(), &|| place.is_given_up(), out)
+        });
+    }
+    let mut prepared = engine.prepare(&map, query)?;
     if prepared.is_short() {
         return reply.write(prepared.as_mut(), &|| false, &mut session.out);
     }

@@ -8,7 +8,7 @@ use filbert_wire::{
         client::{send_all_schemas, send_schema},
         map::{
             add_entry_listener, add_entry_listener_to_key, add_entry_listener_to_key_with_predicate,
-            add_entry_listener_with_predicate, add_index, add_near_cache_invalidation_listener, clear, contains_key,
+            add_entry_listener_with_predicate, add_near_cache_invalidation_listener, clear, contains_key,
             contains_value, entry_set, event_journal_read, event_journal_subscribe, evict_all, fetch_entries,
             fetch_keys, fetch_near_cache_invalidation_metadata, fetch_with_query, get, get_all, get_entry_view,
             is_empty, is_locked, key_set, put_all, put_all_with_metadata, remove_entry_listener, size, values,
@@ -45,8 +45,10 @@ enum About {
     NoEvents,
     /// What this member has of near caches' partitions, if it is the member that the request names.
     Member,
-    /// All partitions, in a way that is not there for several members yet.
+    /// All partitions: whoever is asked reads what others lead as well.
     Query,
+    /// All partitions, in a way that is not there for several members yet.
+    Unserved,
 }
 
 /// Where a request goes.
@@ -120,8 +122,7 @@ const fn spread() -> [About; METHODS] {
     ];
     let table = set(table, &events, About::Events);
     let table = set(table, &[remove_entry_listener::ID], About::NoEvents);
-    let table = set(table, &[fetch_near_cache_invalidation_metadata::ID], About::Member);
-    set(table, &[add_index::ID], About::Members)
+    set(table, &[fetch_near_cache_invalidation_metadata::ID], About::Member)
 }
 
 fn about(id: MessageId) -> About {
@@ -129,7 +130,7 @@ fn about(id: MessageId) -> About {
         1 if id.0 & 0xff_00_00_ff == 0 => OF_MAP.get(usize::from(id.method())).copied().unwrap_or(About::Here),
         0 if id == send_schema::ID || id == send_all_schemas::ID => About::Members,
         0x21 if id == execute::ID || id == execute_reserved::ID => About::Query,
-        CONTINUOUS_QUERY => About::Query,
+        CONTINUOUS_QUERY => About::Unserved,
         _ => About::Here,
     }
 }
@@ -158,9 +159,10 @@ impl Map<'_> {
                 Ok(partition) if partition < self.partition_count => self.leader_of(PartitionId(partition)),
                 _ => Way::Here(None),
             },
-            About::All | About::Query if self.leads_all => Way::Here(None),
+            About::Query => Way::Here(None),
+            About::All | About::Unserved if self.leads_all => Way::Here(None),
             About::All => Way::All,
-            About::Query => Way::Refused,
+            About::Unserved => Way::Refused,
             About::Members if self.is_alone() => Way::Here(None),
             About::Members => Way::Members,
             About::Events => Way::Events,

@@ -73,7 +73,7 @@ impl Filbert {
         // A version 4 UUID comes from the system's random source; half of it is a seed.
         let random_seed = Uuid::new_v4().as_u64_pair().1 ^ Uuid::new_v4().as_u64_pair().0;
         let environment = Environment { clock: clock.clone(), random_seed };
-        let mut doors = Doors {
+        let doors = Doors {
             hazelcast: config.serve_clients.then_some(config.door.clone()),
             http: config.http,
             postgres: config.postgres,
@@ -86,13 +86,8 @@ impl Filbert {
             }
             Some(cluster) => {
                 let member = ClusterMember::join(cluster, config.grid, &config.door, environment)?;
-                // Statements would see what this member holds, and not what others do.
-                if doors.postgres.take().is_some() {
-                    tracing::warn!(
-                        "SQL is not served by members of a cluster yet: PostgreSQL's drivers cannot connect"
-                    );
-                }
                 let grid = member.grid()?;
+                Engine::start(&grid, config.query)?;
                 (Some(member), grid)
             }
         };
