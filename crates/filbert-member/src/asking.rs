@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use filbert_cluster::{BootRuntime, Group, MemberId, SubmitError, TransportError};
-use filbert_links::{Channel, Links};
+use filbert_links::{Address, Channel, Links};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
 use crate::errors::MemberError;
+use crate::joining::Greeting;
 use crate::registry::{Command, Registry, Reply, read_command, write_command};
 use crate::service::{Request, read};
 
@@ -49,6 +51,13 @@ impl Asking {
 
     pub(crate) fn group(&self) -> &RegistryGroup {
         &self.group
+    }
+
+    /// Whether the member that answers at an address is this one, in no cluster yet.
+    pub(crate) async fn is_new_at(&self, address: &str, uuid: Uuid) -> bool {
+        let answer = self.links.call_address(Address::from(address), Channel::Join, Request::Greet.write()).await;
+        let greeting = answer.ok().and_then(|bytes| read(&bytes).ok());
+        matches!(greeting, Some(Greeting::Alone(candidate)) if candidate.uuid == uuid)
     }
 
     /// Has a command applied, and waits until it is applied here as well. All commands may be given twice.

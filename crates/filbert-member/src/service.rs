@@ -114,6 +114,16 @@ impl MemberService {
     }
 
     async fn let_in(&self, joined: &Joined, facts: MemberFacts) -> Result<Bytes, Refusal> {
+        // A member that starts again is another member. Where it answers, the one before it answers no more: it need not be waited for.
+        let state = joined.asking.registry().state();
+        let mut known = state.members().filter(|(_, known)| known.address == facts.address && known.uuid != facts.uuid);
+        if let Some((before, _)) = known.next()
+            && joined.asking.is_new_at(&facts.address, facts.uuid).await
+        {
+            tracing::info!("member {before} is taken out: another one has started at {}", facts.address);
+            let command = Command::Remove { member: before.0 };
+            joined.asking.ask(command).await.map_err(|error| Refusal(error.to_string()))?;
+        }
         let reply = joined.asking.ask(Command::Join { facts }).await.map_err(|error| Refusal(error.to_string()))?;
         let Reply::Member(id) = reply else { return Err(Refusal(format!("not let in: {reply:?}"))) };
         let state = joined.asking.registry().state();

@@ -2,7 +2,7 @@
 //!
 //! The registry says who is to hold a group. Its leader brings that about, one step at a time: a member that lacks the group follows it
 //! first, without a vote; when all that are wanted have caught up, one joint change makes them the voters. A group is never left with
-//! fewer voters than it had because a member died: only one that leaves in order makes it smaller.
+//! fewer voters than it should have because a member died: only one that leaves in order makes it smaller.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,6 +26,8 @@ const TOLD_EVERY: Duration = Duration::from_secs(1);
 const LAG_MAX: u64 = 64;
 /// How long a step of one group may take while the others wait.
 const STEP_MAX: Duration = Duration::from_secs(1);
+/// Whoever has not answered for so long is handed no leadership: a group whose leader hands over to a dead member has none until it elects.
+const SILENT_MAX: Duration = Duration::from_millis(500);
 /// Between two times that leadership is handed over by this member.
 const HANDED_EVERY: Duration = Duration::from_millis(300);
 
@@ -54,12 +56,13 @@ enum Step {
 }
 
 /// The next step of a group, if there is one. `wanted` are its voters, the one that is to lead first; `learners` may follow without a vote;
-/// `leaves` says whether a voter that is not wanted leaves in order, and is not dead.
+/// `replicas` is how many there should be; `leaves` says whether a voter that is not wanted leaves in order, and is not dead.
 fn next_step(
     status: &GroupStatus,
     leader: MemberId,
     wanted: &[MemberId],
     learners: &BTreeSet<MemberId>,
+    replicas: usize,
     leaves: impl Fn(MemberId) -> bool,
 ) -> Option<Step> {
     if status.is_joint || wanted.is_empty() {
@@ -74,13 +77,20 @@ fn next_step(
     let has_caught_up = |id: &MemberId| {
         *id == leader || status.matched.get(id).is_some_and(|upto| upto.saturating_add(LAG_MAX) >= committed)
     };
+    let is_there = |id: &MemberId| status.heard.get(id).is_some_and(|ago| *ago < SILENT_MAX);
     if target != status.voters {
-        let is_smaller = target.len() < status.voters.len();
+        let is_smaller = target.len() < status.voters.len().min(replicas);
         let in_order = status.voters.difference(&target).all(|id| leaves(*id));
         // One that leads does not take its own vote away: it hands over first.
         let led_by_wanted = target.contains(&leader);
         if !led_by_wanted {
-            return target.iter().find(|id| status.voters.contains(id) && has_caught_up(id)).copied().map(Step::Hand);
+            let may_lead = |id: &&MemberId| status.voters.contains(*id) && has_caught_up(id) && is_there(id);
+            if let Some(heir) = target.iter().find(may_lead) {
+                return Some(Step::Hand(*heir));
+            }
+            // Nobody who votes is to stay: this one votes with the others first, and then hands over.
+            let is_moved = status.voters.is_disjoint(&target) && target.iter().all(has_caught_up);
+            return is_moved.then(|| Step::Vote(target.iter().copied().chain([leader]).collect()));
         }
         if target.iter().all(has_caught_up) && (!is_smaller || in_order) {
             return Some(Step::Vote(target));
@@ -91,8 +101,7 @@ fn next_step(
         return Some(Step::Forget(*gone));
     }
     let first = *wanted.first()?;
-    let is_there = status.heard.get(&first).is_some_and(|ago| *ago < Duration::from_millis(500));
-    (first != leader && is_there && has_caught_up(&first)).then_some(Step::Hand(first))
+    (first != leader && is_there(&first) && has_caught_up(&first)).then_some(Step::Hand(first))
 }
 
 /// A group, if this member leads it.
@@ -166,8 +175,8 @@ impl Upkeep {
             return;
         }
         let status = group.status();
-        let leaves = |id| state.is_leaving(id);
-        let Some(step) = next_step(&status, self.member, wanted, learners, leaves) else { return };
+        let (replicas, leaves) = (state.settings.replicas as usize, |id| state.is_leaving(id));
+        let Some(step) = next_step(&status, self.member, wanted, learners, replicas, leaves) else { return };
         if matches!(step, Step::Hand(_)) {
             if handed.elapsed() < HANDED_EVERY {
                 return;
@@ -254,7 +263,7 @@ mod tests {
 
     fn step(status: &GroupStatus, wanted: &[u64], leaving: &[u64]) -> Option<Step> {
         let wanted: Vec<MemberId> = wanted.iter().copied().map(MemberId).collect();
-        next_step(status, MemberId(1), &wanted, &BTreeSet::new(), |id| leaving.contains(&id.0))
+        next_step(status, MemberId(1), &wanted, &BTreeSet::new(), 3, |id| leaving.contains(&id.0))
     }
 
     #[test]
@@ -279,5 +288,28 @@ mod tests {
     fn a_leader_that_goes_hands_over_before_its_vote_is_taken() {
         let led = status(&[1, 2, 3], &[], &[(2, 100), (3, 100)]);
         assert_eq!(step(&led, &[2, 3], &[1]), Some(Step::Hand(MemberId(2))));
+    }
+
+    #[test]
+    fn a_group_moves_to_other_members_altogether() {
+        let caught_up = [(2, 100), (3, 100), (4, 100)];
+        assert_eq!(step(&status(&[1], &[2, 3, 4], &[(2, 100), (3, 1), (4, 100)]), &[2, 3, 4], &[]), None);
+        let vote = Step::Vote(ids(&[1, 2, 3, 4]));
+        assert_eq!(step(&status(&[1], &[2, 3, 4], &caught_up), &[2, 3, 4], &[]), Some(vote));
+        let hand = Step::Hand(MemberId(2));
+        assert_eq!(step(&status(&[1, 2, 3, 4], &[], &caught_up), &[2, 3, 4], &[]), Some(hand));
+        // The one that leads now has the fourth go, dead or alive.
+        assert_eq!(step(&status(&[1, 2, 3, 4], &[], &caught_up), &[1, 2, 3], &[]), Some(Step::Vote(ids(&[1, 2, 3]))));
+    }
+
+    #[test]
+    fn leadership_is_not_handed_to_a_member_that_does_not_answer() {
+        let mut led = status(&[1, 2, 3], &[4], &[(2, 100), (3, 100), (4, 100)]);
+        led.heard.insert(MemberId(2), Duration::from_secs(2));
+        assert_eq!(step(&led, &[2, 3, 4], &[]), Some(Step::Hand(MemberId(3))));
+        led.heard.remove(&MemberId(3));
+        assert_eq!(step(&led, &[2, 3, 4], &[]), None);
+        led.learners.clear();
+        assert_eq!(step(&led, &[2, 1, 3], &[]), None);
     }
 }

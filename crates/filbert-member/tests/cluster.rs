@@ -278,6 +278,43 @@ async fn a_member_that_dies_takes_nothing_with_it_and_a_new_one_takes_its_place(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn five_members_that_start_at_once_share_the_groups() {
+    let (members, _) = cluster(5).await;
+    until("every group has three voters", || {
+        let all: Vec<_> = members.iter().map(Member::groups).collect();
+        let led: Vec<_> = all.iter().flatten().filter(|status| status.leads && !status.is_joint).collect();
+        let held_by = |member: &Member| led.iter().filter(|status| status.voters.contains(&member.id())).count();
+        led.len() == all[0].len()
+            && led.iter().all(|status| status.voters.len() == 3)
+            && members.iter().all(|member| (14..=15).contains(&held_by(member)))
+    })
+    .await;
+    for member in members {
+        member.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_member_that_starts_again_at_its_address_takes_the_dead_ones_place_at_once() {
+    let (mut members, addresses) = cluster(3).await;
+    until("every group has three voters", || is_whole(&members.iter().collect::<Vec<_>>(), 3)).await;
+    // The one that has founded the cluster, and leads the registry.
+    let (dies, address) = (members.remove(0), addresses[0].parse().unwrap());
+    let dead = dies.id();
+    dies.stop().await;
+    let settings = MemberSettings { listen: address, ..MemberSettings::default() };
+    let mut starting = Starting::listen(settings, GridConfig::default(), environment(), Uuid::new_v4()).await.unwrap();
+    starting.set_addresses(addresses);
+    members.push(starting.join().await.unwrap());
+    let all: Vec<&Member> = members.iter().collect();
+    until("every group has three voters again", || is_whole(&all, 3)).await;
+    assert!(all.iter().all(|member| member.registry().member(dead).is_none()));
+    for member in members {
+        member.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_cluster_of_one_grows_and_shrinks_in_order() {
     let (mut members, addresses) = cluster(1).await;
     beside(|| members[0].grid().map("m").map(|_| ())).await.unwrap();
