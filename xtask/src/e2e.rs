@@ -102,11 +102,11 @@ impl Language {
 }
 
 /// The Python of a suite's virtual environment; it stands beside what cargo builds, so that a checkout stays clean.
-fn python(workspace: &Workspace, suite: &str) -> PathBuf {
+pub(crate) fn python(workspace: &Workspace, suite: &str) -> PathBuf {
     workspace.target.join(format!("e2e-{suite}/bin/python"))
 }
 
-fn prepare_python(workspace: &Workspace, suite: &str, directory: &Path) -> Result<()> {
+pub(crate) fn prepare_python(workspace: &Workspace, suite: &str, directory: &Path) -> Result<()> {
     tools::install(&[tools::PYTHON])?;
     let python = python(workspace, suite);
     if !python.is_file() {
@@ -182,6 +182,11 @@ fn member_command(workspace: &Workspace, peer: Peer) -> Result<Vec<String>> {
 /// The words that start a real Hazelcast member, as a JSON array.
 pub(crate) fn hazelcast_member(workspace: &Workspace) -> Result<String> {
     Ok(serde_json::Value::from(member_command(workspace, Peer::Hazelcast)?).to_string())
+}
+
+/// The words that start a member of this program, as a JSON array.
+pub(crate) fn filbert_member(workspace: &Workspace) -> Result<String> {
+    Ok(serde_json::Value::from(member_command(workspace, Peer::Filbert)?).to_string())
 }
 
 /// All suites write to one member, then all read what every other has written.

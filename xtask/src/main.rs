@@ -1,13 +1,15 @@
-//! Every chore of the project as one command: `cargo xtask verify | fix | test | e2e | fuzz | differential | simulate | bench`.
+//! Every chore of the project as one command: `cargo xtask verify | fix | test | e2e | chaos | fuzz | differential |
+//! simulate | bench`.
 //!
 //! A chore is a list of steps. A failed step does not keep the next from running; the summary at the end names every
 //! one that failed, and the exit status tells. Only `fix`, and the tools that the tests need, write anything.
 //!
-//! command line (here) -> chores ([`checks`], [`tests`], [`e2e`]) -> steps ([`steps`]) -> programs ([`shell`])
+//! command line (here) -> chores ([`checks`], [`tests`], [`e2e`], [`chaos`]) -> steps ([`steps`]) -> programs ([`shell`])
 
 // A chore speaks to the person who runs it.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod chaos;
 mod checks;
 mod e2e;
 mod generated;
@@ -52,6 +54,12 @@ enum Chore {
         /// What to run them against
         #[arg(long, default_value = "filbert")]
         peer: Peer,
+    },
+    /// Run clusters of real members under faults: nothing acknowledged is lost, and histories are linearizable
+    Chaos {
+        /// Passed on to the driver, `--seed 7 --minutes 60 --members 5` for example; `-- --help` lists them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
     },
     /// Search for input that breaks the decoders
     Fuzz {
@@ -114,10 +122,12 @@ fn run(chore: Chore) -> Result<bool> {
             tests::all(&mut steps);
             if !no_e2e {
                 e2e::run(&mut steps, &[], Peer::Filbert);
+                chaos::run(&mut steps, &chaos::SHORT.map(str::to_owned));
                 tests::differential(&mut steps, &tests::SHORT_COMPARISON.map(str::to_owned));
             }
         }
         Chore::E2e { languages, peer } => e2e::run(&mut steps, &languages, peer),
+        Chore::Chaos { options } => chaos::run(&mut steps, &options),
         Chore::Fuzz { seconds } => tests::fuzz(&mut steps, seconds),
         Chore::Differential { options } => tests::differential(&mut steps, &options),
         Chore::Simulate { minutes, seed } => tests::simulate(&mut steps, minutes, seed),

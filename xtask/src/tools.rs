@@ -23,6 +23,7 @@ pub(crate) const JAVA: Tool = Tool { program: "javac", packages: &["openjdk-17-j
 pub(crate) const MAVEN: Tool = Tool { program: "mvn", packages: &["maven"] };
 pub(crate) const NODE: Tool = Tool { program: "node", packages: &["nodejs"] };
 pub(crate) const NPM: Tool = Tool { program: "npm", packages: &["npm"] };
+pub(crate) const IP: Tool = Tool { program: "ip", packages: &["iproute2"] };
 pub(crate) const GO: Tool = Tool { program: "go", packages: &["golang-go"] };
 
 /// PostgreSQL's server, whose programs Debian keeps off the search path.
