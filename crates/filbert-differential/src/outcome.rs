@@ -43,6 +43,16 @@ impl Outcome {
         matches!(self, Outcome::Answer(_))
     }
 
+    /// Whether there was no time for an answer, which says nothing of what it would have been.
+    pub(crate) fn is_late(&self) -> bool {
+        self.is_cut_off() || matches!(self, Outcome::Timeout)
+    }
+
+    /// Whether the server ended it for taking too long; then it has changed nothing.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        matches!(self, Outcome::Failure { sqlstate, .. } if sqlstate == "57014")
+    }
+
     /// The rows, if there are any.
     pub(crate) fn rows(&self) -> &[Row] {
         match self {

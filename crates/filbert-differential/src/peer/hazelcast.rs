@@ -21,7 +21,7 @@ impl Hazelcast {
         let (program, arguments) = words.split_first().context("the member's command is empty")?;
         let mut process = bound(Path::new(program));
         process.args(arguments).args(["--listen", "127.0.0.1:0"]);
-        let child = process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let child = process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut process = Process(child.with_context(|| format!("starting {program}"))?);
         let lines = lines_until_ready(&mut process, "the Hazelcast member")?;
         let address = address(&lines, "ready: ")?;

@@ -4,12 +4,12 @@ mod filbert;
 mod hazelcast;
 mod postgres;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -17,8 +17,12 @@ pub(crate) use filbert::Filbert;
 pub(crate) use hazelcast::Hazelcast;
 pub(crate) use postgres::Postgres;
 
-/// How long a server may take until it serves. A JVM on a busy machine takes some ten seconds.
-const START_MAX: Duration = Duration::from_secs(120);
+/// How long nothing is told about a server that does not serve yet. There is no time after which it is given up: a JVM that starts
+/// beside compilers takes minutes, and whoever waits sees why.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Lines of a starting server that are kept, at most.
+const LINES_MAX: usize = 100;
 
 /// A process that ends with its value.
 struct Process(Child);
@@ -42,29 +46,49 @@ fn bound(program: &Path) -> Command {
     command
 }
 
-/// Reads a started program's lines until one says that it is ready; all lines up to there. What it prints later is read
-/// and forgotten, so that it never waits for a reader.
+/// Reads a started program's lines until one says that it is ready; all lines up to there. It is waited for as long as it runs: what
+/// ends the wait is the line, or the program's end, which is told with its last words. What it prints later is read and forgotten, so
+/// that it never waits for a reader.
 fn lines_until_ready(process: &mut Process, name: &str) -> Result<Vec<String>> {
     let output = process.0.stdout.take().with_context(|| format!("{name} has no output"))?;
+    let errors = process.0.stderr.take();
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            let _ = sender.send(line);
-        }
-    });
+    read_on(output, sender.clone());
+    if let Some(errors) = errors {
+        read_on(errors, sender.clone());
+    }
+    drop(sender);
+    let begun = Instant::now();
     let mut lines = Vec::new();
     loop {
-        match receiver.recv_timeout(START_MAX) {
+        match receiver.recv_timeout(PATIENCE) {
             Ok(line) => {
                 let is_ready = line.starts_with("ready: ");
                 lines.push(line);
                 if is_ready {
                     return Ok(lines);
                 }
+                if lines.len() > LINES_MAX {
+                    lines.remove(0);
+                }
             }
-            Err(_) => bail!("{name} did not get ready; it said: {}", lines.join(" / ")),
+            Err(RecvTimeoutError::Timeout) => {
+                println!("{name} does not serve yet after {} s: waiting on", begun.elapsed().as_secs());
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                bail!("{name} ended before it served; it said: {}", lines.join(" / "));
+            }
         }
     }
+}
+
+/// Reads lines until there are no more; where nobody takes them, they are forgotten.
+fn read_on(output: impl Read + Send + 'static, lines: mpsc::Sender<String>) {
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            let _ = lines.send(line);
+        }
+    });
 }
 
 /// The address at the end of the line that begins so.

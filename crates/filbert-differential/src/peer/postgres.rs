@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::{Process, START_MAX, bound, free_port};
+use super::{PATIENCE, Process, bound, free_port};
 use crate::postgres::Connection;
 
 /// Where Debian keeps the programs of each version.
@@ -87,14 +87,15 @@ impl Postgres {
             .context("starting PostgreSQL")?;
         let mut process = Process(child);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let begun = Instant::now();
+        let (begun, mut told) = (Instant::now(), PATIENCE);
         // It listens before it lets anyone in.
         while Connection::open(address, "postgres", &[]).is_err() {
             if let Ok(Some(status)) = process.0.try_wait() {
                 bail!("PostgreSQL ended with {status} before it served");
             }
-            if begun.elapsed() > START_MAX {
-                bail!("PostgreSQL lets nobody in after {START_MAX:?}");
+            if begun.elapsed() > told {
+                println!("PostgreSQL lets nobody in after {} s: waiting on", told.as_secs());
+                told += PATIENCE;
             }
             std::thread::sleep(Duration::from_millis(50));
         }
