@@ -14,13 +14,14 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::partitions::GridSlot;
+use crate::following::Followed;
 use crate::replicator::PartitionGroup;
 use crate::view::Views;
 
 /// The first byte of a request that forwards changes; others begin with a version.
 pub(crate) const FORWARDED: u8 = 0xf0;
-/// Bytes ahead of the changes: the first byte, the group, and how long to wait.
-const HEAD_BYTES: usize = 1 + 4 + 8;
+/// Bytes ahead of the changes: the first byte, the group, how long to wait, and the version of the registry that the sender knows.
+const HEAD_BYTES: usize = 1 + 4 + 8 + 8;
 /// How long a leader is looked for: longer than a failover takes.
 const LOOKING_MAX: Duration = Duration::from_secs(5);
 /// Between two tries.
@@ -32,6 +33,7 @@ pub(crate) struct Forwarding {
     pub(crate) groups: Vec<PartitionGroup>,
     pub(crate) links: Arc<Links>,
     pub(crate) views: Arc<Views>,
+    pub(crate) followed: Arc<Followed>,
     pub(crate) grid: GridSlot,
 }
 
@@ -109,7 +111,7 @@ impl Forwarding {
         changes: &Bytes,
         wait: Option<Duration>,
     ) -> Result<Tried, SubmitError> {
-        match self.links.call(leader, Channel::Requests, write_request(group, changes, wait)).await {
+        match self.links.call(leader, Channel::Requests, self.write_request(group, changes, wait)).await {
             // The answers of changes that were made cannot be read.
             Ok(answers) => read_answers(answers).map(Tried::Answered).ok_or(SubmitError::Unknown { group }),
             Err(TransportError::TooLong { bytes, bytes_max, .. }) => {
@@ -122,11 +124,27 @@ impl Forwarding {
         }
     }
 
+    fn write_request(&self, group: GroupId, changes: &[u8], wait: Option<Duration>) -> Bytes {
+        let wait_ms = wait.map_or(u64::MAX, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX - 1));
+        let mut out = BytesMut::with_capacity(HEAD_BYTES + changes.len());
+        out.put_u8(FORWARDED);
+        out.put_u32_le(group.0);
+        out.put_u64_le(wait_ms);
+        out.put_u64_le(self.views.registry_version());
+        out.put_slice(changes);
+        out.freeze()
+    }
+
     /// Answers another member.
     pub(crate) async fn answer(&self, request: Bytes) -> Result<Bytes, Refusal> {
         let broken = || Refusal("cannot read changes that were forwarded".to_owned());
         let mut head = request.get(1..HEAD_BYTES).ok_or_else(broken)?;
         let (_group, wait) = (bytes::Buf::get_u32_le(&mut head), bytes::Buf::get_u64_le(&mut head));
+        // They may be of a map that was made a moment ago.
+        let known = self.followed.reached(bytes::Buf::get_u64_le(&mut head));
+        if tokio::time::timeout(LOOKING_MAX, known).await.is_err() {
+            return Err(Refusal("the registry that the changes were made under is not known here yet".to_owned()));
+        }
         let wait = (wait != u64::MAX).then(|| Duration::from_millis(wait));
         let answers = self.make(request.get(HEAD_BYTES..).unwrap_or_default(), wait).await.map_err(Refusal)?;
         Ok(write_answers(&answers.ok_or_else(|| Refusal("the answers were lost".to_owned()))?))
@@ -139,16 +157,6 @@ fn nothing_made(answers: &[ForwardedAnswer]) -> bool {
         matches!(answer, Err(GridError::Submit(SubmitError::NotLeader { .. } | SubmitError::Overloaded { .. })))
     };
     !answers.is_empty() && answers.iter().all(is_refusal)
-}
-
-fn write_request(group: GroupId, changes: &[u8], wait: Option<Duration>) -> Bytes {
-    let wait_ms = wait.map_or(u64::MAX, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX - 1));
-    let mut out = BytesMut::with_capacity(HEAD_BYTES + changes.len());
-    out.put_u8(FORWARDED);
-    out.put_u32_le(group.0);
-    out.put_u64_le(wait_ms);
-    out.put_slice(changes);
-    out.freeze()
 }
 
 /// An error of the grid, as another member is told.

@@ -24,6 +24,7 @@
 
 mod asking;
 mod errors;
+mod following;
 mod forwarding;
 mod joining;
 mod leading;

@@ -17,10 +17,11 @@ use uuid::Uuid;
 
 use crate::asking::Asking;
 use crate::errors::MemberError;
+use crate::following::Followed;
 use crate::forwarding::Forwarding;
 use crate::joining::{self, Candidate, Entry};
 use crate::partitions::{GridPartitions, GridSlot};
-use crate::presence::{Followed, Presence};
+use crate::presence::Presence;
 use crate::reading::Reading;
 use crate::registry::{ClusterSettings, Command, MemberFacts, REGISTRY, Registry, RegistryState, Reply};
 use crate::replicator::{MemberReplicator, PartitionGroup};
@@ -196,18 +197,19 @@ impl Starting {
         let asking = Arc::new(Asking::new(of_registry, links.clone()));
         let maps_max = config.objects_max;
         let views = Arc::new(Views::new(registry.clone()));
+        let followed = Arc::new(Followed::new());
         let forwarding = Arc::new(Forwarding {
             member: id,
             groups: of_partitions.clone(),
             links: links.clone(),
             views: views.clone(),
+            followed: followed.clone(),
             grid: slot.clone(),
         });
         let replicator = MemberReplicator::new(forwarding.clone(), asking.clone(), maps_max, Handle::current());
         let grid = Grid::replicated(config, environment, Arc::new(replicator))?;
         slot.set(&grid);
         let reading = Arc::new(Reading { asking: asking.clone(), to: forwarding });
-        let followed = Arc::new(Followed::new());
         grid.join_cluster(Arc::new(Presence {
             member: id,
             views: views.clone(),

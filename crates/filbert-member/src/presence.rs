@@ -1,21 +1,19 @@
 //! This member in its cluster, as its grid and its doors ask about it: [`Cluster`] for the whole of this crate.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 
 use filbert_cluster::MemberId;
 use filbert_grid::{
     Cluster, ClusterView, Definitions, DefinitionsCallback, Done, GridError, Redefinition, ViewCallback,
 };
-use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::asking::Asking;
 use crate::errors::MemberError;
+use crate::following::Followed;
 use crate::reading::Reading;
-use crate::registry::{Change, Command, RegistryState, Reply};
+use crate::registry::{Change, Command, Reply};
 use crate::view::Views;
 
 /// Definitions of a cluster, at most.
@@ -30,43 +28,6 @@ pub(crate) struct Presence {
     pub(crate) followed: Arc<Followed>,
     /// Where commands of the registry run: not on the caller's thread, which waits.
     pub(crate) runtime: Handle,
-}
-
-/// Who follows definitions, and how far they have come.
-pub(crate) struct Followed {
-    known: Mutex<Arc<Definitions>>,
-    followers: Mutex<Vec<DefinitionsCallback>>,
-    /// How many maps had been made: followers have something to do with new ones.
-    maps: AtomicU32,
-    /// The registry's version up to which all followers have been called.
-    version: watch::Sender<u64>,
-}
-
-impl Followed {
-    pub(crate) fn new() -> Self {
-        let (known, followers, maps) = Default::default();
-        Followed { known, followers, maps, version: watch::Sender::new(0) }
-    }
-
-    /// Tells the followers of another state of the registry. Called for one state after another.
-    pub(crate) fn follow(&self, state: &RegistryState) {
-        let is_known = self.known.lock().version == state.definitions_version();
-        let has_new_maps = self.maps.swap(state.maps_made(), Ordering::SeqCst) != state.maps_made();
-        if !is_known || has_new_maps {
-            let definitions = Arc::new(state.definitions());
-            // Held throughout: one who comes meanwhile is told of the newest ones.
-            let followers = self.followers.lock();
-            *self.known.lock() = definitions.clone();
-            followers.iter().for_each(|follower| follower(&definitions));
-        }
-        self.version.send_replace(state.version);
-    }
-
-    async fn reached(&self, version: u64) {
-        // The sender is here as long as this is.
-        let mut versions = self.version.subscribe();
-        let _version = versions.wait_for(|found| *found >= version).await;
-    }
 }
 
 impl Presence {
@@ -103,14 +64,11 @@ impl Cluster for Presence {
     }
 
     fn definitions(&self) -> Arc<Definitions> {
-        self.followed.known.lock().clone()
+        self.followed.definitions()
     }
 
     fn on_definitions(&self, changed: DefinitionsCallback) {
-        let mut followers = self.followed.followers.lock();
-        let known = self.followed.known.lock().clone();
-        changed(&known);
-        followers.push(changed);
+        self.followed.add(changed);
     }
 
     fn redefine(&self, changes: Vec<Redefinition>) -> Result<bool, GridError> {

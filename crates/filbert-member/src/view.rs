@@ -39,6 +39,11 @@ impl Views {
         }
     }
 
+    /// The version of the registry that this member knows.
+    pub(crate) fn registry_version(&self) -> u64 {
+        self.registry.state().version
+    }
+
     /// The cluster now.
     pub(crate) fn view(&self) -> Arc<ClusterView> {
         self.view.read().clone()

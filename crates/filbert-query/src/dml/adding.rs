@@ -152,7 +152,7 @@ impl Adding {
             let told = self.tell(returning, parameters, occasion)?;
             match self.pending.make_in_place(map, &mut claims)? {
                 Made::All => return Ok(Some((self.count, told))),
-                Made::Held(_) => return Ok(None),
+                Made::Held(_) | Made::NobodyLeads(_) => return Ok(None),
                 Made::Differ(differing) => self.again(inserter, &differing, occasion)?,
             }
         }

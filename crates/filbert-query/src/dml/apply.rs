@@ -1,6 +1,9 @@
 //! Applying changes to entries: one of one key in place, and waiting for keys that others hold.
 
+use std::time::Duration;
+
 use filbert_grid::query::{SqlError, SqlErrorCode};
+use filbert_grid::replication::SubmitError;
 use filbert_grid::{Caller, Change, GridError, Map, ParkedReply, Reply};
 use tokio::sync::oneshot;
 
@@ -13,6 +16,14 @@ pub(crate) enum Outcome {
     Made,
     /// The entry was not as expected: nothing was changed.
     Differs,
+}
+
+/// Between two tries where leaders change.
+pub(crate) const PAUSE: Duration = Duration::from_millis(50);
+
+/// Whether nothing was changed and the same can be asked again in a moment: leaders of a cluster change, or have too much to do.
+pub(crate) fn is_passing(error: &GridError) -> bool {
+    matches!(error, GridError::Submit(SubmitError::NotLeader { .. } | SubmitError::Overloaded { .. }))
 }
 
 /// Waits for keys that others have locked or claimed.
@@ -34,7 +45,14 @@ impl Waiting<'_> {
         let (sender, receiver) = oneshot::channel();
         // Nobody waits any more if the statement was cancelled.
         self.park(key, Box::new(move |reply| _ = sender.send(reply.map(|_| ()))));
-        receiver.await.unwrap_or(Err(GridError::NotActive)).map_err(not_free)
+        match receiver.await.unwrap_or(Err(GridError::NotActive)) {
+            // Whoever knew who waits leads no more: the next one is asked.
+            Err(error) if is_passing(&error) => {
+                tokio::time::sleep(PAUSE).await;
+                Ok(())
+            }
+            waited => waited.map_err(not_free),
+        }
     }
 
     /// Waits in this thread until a key is free.
@@ -44,7 +62,13 @@ impl Waiting<'_> {
     pub(crate) fn block_until_free(self, key: &[u8]) -> Result<(), SqlError> {
         let (sender, receiver) = std::sync::mpsc::channel();
         self.park(key, Box::new(move |reply| _ = sender.send(reply.map(|_| ()))));
-        receiver.recv().unwrap_or(Err(GridError::NotActive)).map_err(not_free)
+        match receiver.recv().unwrap_or(Err(GridError::NotActive)) {
+            Err(error) if is_passing(&error) => {
+                std::thread::sleep(PAUSE);
+                Ok(())
+            }
+            waited => waited.map_err(not_free),
+        }
     }
 
     fn park(self, key: &[u8], reply: ParkedReply) {

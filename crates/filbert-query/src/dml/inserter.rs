@@ -10,7 +10,7 @@ use filbert_grid::{Caller, Change, Expected, Expiry, PutMode, Refused};
 
 use crate::catalog::Mapping;
 use crate::dialect::{ConflictTarget, Insert, OnConflict, schema_of};
-use crate::dml::apply::{Outcome, outcome};
+use crate::dml::apply::{Outcome, is_passing, outcome};
 use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::is_default;
 use crate::dml::pending::{Pending, ROUNDS_MAX, changed_too_often};
@@ -299,13 +299,14 @@ impl Inserter {
         self.change(Change::Put { key, value, expiry: Expiry::DEFAULT, mode })
     }
 
-    /// Makes a change; `None` if its key is locked.
+    /// Makes a change; `None` if its key is locked, or nobody could be asked.
     fn change(&self, change: Change<'_>) -> Result<Option<Outcome>, SqlError> {
         let map = self.table.map();
         let partition = map.partition_of(change.key().unwrap_or_default());
         match map.change(partition, Caller::default(), change, |reply| outcome(&reply)) {
             Ok(outcome) => Ok(Some(outcome)),
             Err(Refused::Locked { .. }) => Ok(None),
+            Err(Refused::Error(error)) if is_passing(&error) => Ok(None),
             Err(Refused::Error(error)) => Err(error.into()),
         }
     }

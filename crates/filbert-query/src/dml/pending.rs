@@ -9,16 +9,18 @@
 
 use datafusion::execution::memory_pool::MemoryReservation;
 use filbert_grid::query::{SqlError, SqlErrorCode};
-use filbert_grid::{BatchItem, Claims, Expected, Map, NotMade, Together};
+use filbert_grid::{BatchItem, Claims, Expected, GridError, Map, NotMade, Together};
 
 use crate::cursor::Limits;
-use crate::dml::apply::Waiting;
+use crate::dml::apply::{PAUSE, Waiting, is_passing};
 use crate::error::of_datafusion;
 
 /// How often a statement computes rows again that others changed before it had claimed them.
 pub(crate) const ROUNDS_MAX: usize = 100;
 /// How often a statement waits for keys that others hold.
 const WAITS_MAX: usize = 10_000;
+/// How often a statement looks for leaders, each time for some seconds.
+const TRIES_MAX: usize = 5;
 /// Memory is asked for in pieces of this size, in bytes.
 const MEMORY_STEP_BYTES: usize = 1 << 20;
 
@@ -37,6 +39,8 @@ pub(crate) enum Made {
     Differ(Vec<Box<[u8]>>),
     /// None is: this key is someone else's.
     Held(Box<[u8]>),
+    /// None is: nobody could be asked, as leaders change.
+    NobodyLeads(GridError),
 }
 
 impl Pending {
@@ -84,6 +88,7 @@ impl Pending {
             Ok(()) => Ok(Made::All),
             Err(NotMade::Differ(keys)) => Ok(Made::Differ(keys)),
             Err(NotMade::Held(key)) => Ok(Made::Held(key)),
+            Err(NotMade::Error(error)) if is_passing(&error) => Ok(Made::NobodyLeads(error)),
             Err(NotMade::Error(error)) => Err(error.into()),
         }
     }
@@ -104,11 +109,17 @@ impl Pending {
     /// # Errors
     /// They cannot be made, or someone held a key for too long.
     pub(crate) async fn make(&self, waiting: Waiting<'_>, claims: &mut Claims<'_>) -> Result<Vec<Box<[u8]>>, SqlError> {
+        let mut tries = 0;
         for _ in 0..WAITS_MAX {
             match self.make_within(waiting, claims)? {
                 Made::All => return Ok(Vec::new()),
                 Made::Differ(keys) => return Ok(keys),
                 Made::Held(key) => waiting.until_free(&key).await?,
+                Made::NobodyLeads(error) if tries == TRIES_MAX => return Err(error.into()),
+                Made::NobodyLeads(_) => {
+                    tries += 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
             }
         }
         Err(changed_too_often())
@@ -123,11 +134,17 @@ impl Pending {
         waiting: Waiting<'_>,
         claims: &mut Claims<'_>,
     ) -> Result<Vec<Box<[u8]>>, SqlError> {
+        let mut tries = 0;
         for _ in 0..WAITS_MAX {
             match self.make_within(waiting, claims)? {
                 Made::All => return Ok(Vec::new()),
                 Made::Differ(keys) => return Ok(keys),
                 Made::Held(key) => waiting.block_until_free(&key)?,
+                Made::NobodyLeads(error) if tries == TRIES_MAX => return Err(error.into()),
+                Made::NobodyLeads(_) => {
+                    tries += 1;
+                    std::thread::sleep(PAUSE);
+                }
             }
         }
         Err(changed_too_often())

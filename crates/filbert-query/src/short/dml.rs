@@ -13,7 +13,7 @@ use filbert_grid::{Caller, Change, Map, Refused};
 use crate::cursor::ReadyRows;
 use crate::dialect::{Delete, Insert, Parsed, Update, schema_of};
 use crate::dml::adding::{Added, Adding};
-use crate::dml::apply::{Outcome, outcome};
+use crate::dml::apply::{Outcome, is_passing, outcome};
 use crate::dml::expressions::{Inputs, RowScope, RowValue};
 use crate::dml::inserter::{Inserter, Scratch};
 use crate::dml::literals::{constant, is_default, parameter};
@@ -273,12 +273,13 @@ impl Keyed {
         self.map().entry_view(self.map().partition_of(key), key, |view| view.map(|view| Blob::from(view.value)))
     }
 
-    /// Makes a change; `None` if its key is locked.
+    /// Makes a change; `None` if its key is locked, or nobody could be asked.
     fn change(&self, change: Change<'_>) -> Result<Option<Outcome>, SqlError> {
         let partition = self.map().partition_of(change.key().unwrap_or_default());
         match self.map().change(partition, Caller::default(), change, |reply| outcome(&reply)) {
             Ok(outcome) => Ok(Some(outcome)),
             Err(Refused::Locked { .. }) => Ok(None),
+            Err(Refused::Error(error)) if is_passing(&error) => Ok(None),
             Err(Refused::Error(error)) => Err(error.into()),
         }
     }
