@@ -288,7 +288,11 @@ impl Member {
             if self.views.leader(id).is_none() {
                 return Some(format!("no leader of group {id} of the partitions is known"));
             }
-            if state.places(id).contains(&self.id) && !group.status().voters.contains(&self.id) {
+            // While the voters are being changed, a majority of the old ones is needed as well: whoever waits for this member
+            // to serve, and then has another one end, may end the last that matters.
+            let status = group.status();
+            let is_held = status.voters.contains(&self.id) && !status.is_joint;
+            if state.places(id).contains(&self.id) && !is_held {
                 return Some(format!("it does not hold group {id} of the partitions yet"));
             }
         }
