@@ -70,7 +70,7 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
         context.register_udaf(aggregate);
     }
     if dialect != Dialect::Hazelcast {
-        for function in server::functions().into_iter().chain(postgres::functions()) {
+        for function in server::functions(dialect).into_iter().chain(postgres::functions()) {
             context.register_udf(function);
         }
     }

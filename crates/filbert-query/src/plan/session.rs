@@ -228,9 +228,7 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     if dialect != Dialect::Hazelcast {
         rules.push(Arc::new(functions::CommonTypes));
     }
-    if dialect == Dialect::Postgres {
-        rules.push(Arc::new(functions::numbers::Widths));
-    }
+    rules.push(Arc::new(functions::numbers::Widths { dialect }));
     rules.push(Arc::new(Frames));
     rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(Lists));

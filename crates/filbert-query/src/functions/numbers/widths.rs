@@ -1,7 +1,7 @@
 //! Numbers whose common type is another in DataFusion, or none: decimals that together would have more digits than a decimal can
 //! have get as many behind the point as the one with the most, and what does not fit then is an overflow; beside floating-point
-//! numbers all are such. A `real` and an exact number are compared as `double precision`, which has digits that `real` has not: 1.1 as a
-//! `real` is not equal to 1.1.
+//! numbers all are such. In PostgreSQL's dialect a `real` and an exact number are compared as `double precision`, which has digits that
+//! `real` has not: 1.1 as a `real` is not equal to 1.1. In the others the exact number becomes a `real`, and it is.
 
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+use filbert_grid::query::Dialect;
 
 use super::decimals::{exact_type, number_at, scale_of};
 use crate::named::{map_named, with_types_of_inputs};
@@ -50,7 +51,10 @@ fn floating<'t>(types: impl Iterator<Item = &'t DataType> + Clone) -> Option<Dat
 }
 
 /// The type that a floating-point number and an exact one are compared as, where DataFusion has another.
-pub(crate) fn compared_as(left: &DataType, right: &DataType) -> Option<DataType> {
+pub(crate) fn compared_as(left: &DataType, right: &DataType, dialect: Dialect) -> Option<DataType> {
+    if dialect != Dialect::Postgres {
+        return floating([left, right].into_iter());
+    }
     let is_mixed = |float: &DataType, exact: &DataType| {
         let is_wide = *float == DataType::Float64;
         float.is_floating() && (exact.is_decimal() || (exact.is_integer() && !is_wide))
@@ -99,7 +103,9 @@ pub(super) fn comparison(raw: &RawBinaryExpr, left: &DataType, right: &DataType)
 
 /// Gives what is compared, and the values of `CASE`, their common type.
 #[derive(Debug)]
-pub(crate) struct Widths;
+pub(crate) struct Widths {
+    pub(crate) dialect: Dialect,
+}
 
 impl AnalyzerRule for Widths {
     fn name(&self) -> &str {
@@ -112,12 +118,12 @@ impl AnalyzerRule for Widths {
             let done = match plan {
                 LogicalPlan::Union(union) => united(union)?,
                 LogicalPlan::Join(join) => {
-                    let done = joined(join);
+                    let done = joined(join, self.dialect);
                     let is_joined = done.transformed;
-                    let done = widened(done.data)?;
+                    let done = widened(done.data, self.dialect)?;
                     Transformed::new_transformed(done.data, done.transformed || is_joined)
                 }
-                other => widened(other)?,
+                other => widened(other, self.dialect)?,
             };
             is_changed |= done.transformed;
             // What is above has the new types as well.
@@ -127,7 +133,7 @@ impl AnalyzerRule for Widths {
     }
 }
 
-fn widened(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn widened(plan: LogicalPlan, dialect: Dialect) -> Result<Transformed<LogicalPlan>> {
     let mut schema: Option<Arc<DFSchema>> = None;
     let inputs = merge_schema(&plan.inputs());
     map_named(plan, |expression| {
@@ -143,7 +149,7 @@ fn widened(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             return Ok(Transformed::no(expression));
         }
         let schema = schema.get_or_insert_with(|| Arc::new(inputs.clone()));
-        expression.transform_up(|expression| one(expression, schema))
+        expression.transform_up(|expression| one(expression, schema, dialect))
     })
 }
 
@@ -153,12 +159,12 @@ fn compares(op: Operator) -> bool {
 }
 
 /// The keys of a join that `USING` names.
-fn joined(mut join: Join) -> Transformed<LogicalPlan> {
+fn joined(mut join: Join, dialect: Dialect) -> Transformed<LogicalPlan> {
     let mut is_changed = false;
     for (left, right) in &mut join.on {
         let types = (left.get_type(join.left.schema()), right.get_type(join.right.schema()));
         let (Ok(of_left), Ok(of_right)) = types else { continue };
-        if let Some(to) = compared_as(&of_left, &of_right) {
+        if let Some(to) = compared_as(&of_left, &of_right, dialect) {
             (*left, *right) = (as_type(left, &of_left, &to), as_type(right, &of_right, &to));
             is_changed = true;
         }
@@ -199,25 +205,32 @@ fn united(union: Union) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
 }
 
-fn one(mut expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn one(mut expression: Expr, schema: &DFSchema, dialect: Dialect) -> Result<Transformed<Expr>> {
     let is_changed = match &mut expression {
-        Expr::BinaryExpr(compared) if compares(compared.op) => compare(&mut compared.left, &mut compared.right, schema),
-        Expr::InSubquery(InSubquery { expr, subquery, .. }) => compare_with_rows(expr, subquery, schema)?,
-        Expr::SetComparison(SetComparison { expr, subquery, .. }) => compare_with_rows(expr, subquery, schema)?,
-        Expr::Between(between) => unify(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema, true),
+        Expr::BinaryExpr(compared) if compares(compared.op) => {
+            compare(&mut compared.left, &mut compared.right, schema, dialect)
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, .. }) => compare_with_rows(expr, subquery, schema, dialect)?,
+        Expr::SetComparison(SetComparison { expr, subquery, .. }) => {
+            compare_with_rows(expr, subquery, schema, dialect)?
+        }
+        Expr::Between(between) => {
+            let all = vec![&mut *between.expr, &mut *between.low, &mut *between.high];
+            unify(all, schema, Some(dialect))
+        }
         Expr::InList(list) => {
             // Several constants are an array, whose items have the type of what is looked for.
             let constants = list.list.iter().filter(|item| item.column_refs().is_empty()).count();
             let all = std::iter::once(&mut *list.expr).chain(&mut list.list).collect();
-            unify(all, schema, constants < 2)
+            unify(all, schema, (constants < 2).then_some(dialect))
         }
         Expr::Case(case) => {
             let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
-            let is_changed = unify(results.chain(case.else_expr.as_deref_mut()).collect(), schema, false);
+            let is_changed = unify(results.chain(case.else_expr.as_deref_mut()).collect(), schema, None);
             match &mut case.expr {
                 Some(compared) => {
                     let others = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
-                    unify(std::iter::once(&mut **compared).chain(others).collect(), schema, true) || is_changed
+                    unify(std::iter::once(&mut **compared).chain(others).collect(), schema, Some(dialect)) || is_changed
                 }
                 None => is_changed,
             }
@@ -228,9 +241,9 @@ fn one(mut expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 }
 
 /// Gives a floating-point number and an exact one the type that they are compared as; whether they have got it.
-fn compare(left: &mut Expr, right: &mut Expr, schema: &DFSchema) -> bool {
+fn compare(left: &mut Expr, right: &mut Expr, schema: &DFSchema, dialect: Dialect) -> bool {
     let (Ok(of_left), Ok(of_right)) = (left.get_type(schema), right.get_type(schema)) else { return false };
-    let Some(to) = compared_as(&of_left, &of_right) else { return false };
+    let Some(to) = compared_as(&of_left, &of_right, dialect) else { return false };
     // What a `real` can be is compared as such, so that an index of it serves.
     match (as_real(left), as_real(right)) {
         (Some(literal), _) if of_right == DataType::Float32 => *left = literal,
@@ -241,11 +254,11 @@ fn compare(left: &mut Expr, right: &mut Expr, schema: &DFSchema) -> bool {
 }
 
 /// As [`compare`], with the rows of a subquery.
-fn compare_with_rows(expr: &mut Expr, subquery: &mut Subquery, schema: &DFSchema) -> Result<bool> {
+fn compare_with_rows(expr: &mut Expr, subquery: &mut Subquery, schema: &DFSchema, dialect: Dialect) -> Result<bool> {
     let rows = &subquery.subquery;
     let [of_rows] = rows.schema().fields().as_ref() else { return Ok(false) };
     let Ok(of_expr) = expr.get_type(schema) else { return Ok(false) };
-    let Some(to) = compared_as(&of_expr, of_rows.data_type()) else { return Ok(false) };
+    let Some(to) = compared_as(&of_expr, of_rows.data_type(), dialect) else { return Ok(false) };
     let items = rows.schema().columns().into_iter().map(|column| {
         let (relation, name) = (column.relation.clone(), column.name.clone());
         cast(Expr::Column(column), to.clone()).alias_qualified(relation, name)
@@ -273,16 +286,18 @@ fn as_type(expr: &Expr, found: &DataType, to: &DataType) -> Expr {
     if found == to { expr.clone() } else { cast(expr.clone(), to.clone()) }
 }
 
-/// Gives expressions their common type: as results, or as what is compared.
-fn unify(operands: Vec<&mut Expr>, schema: &DFSchema, are_compared: bool) -> bool {
+/// Gives expressions their common type: as results, or as what is compared in a dialect.
+fn unify(operands: Vec<&mut Expr>, schema: &DFSchema, compared: Option<Dialect>) -> bool {
     let types: Option<Vec<DataType>> = operands.iter().map(|operand| operand.get_type(schema).ok()).collect();
     let Some(types) = types else { return false };
     let is_number = |found: &DataType| found.is_numeric() || found.is_null();
     if !types.iter().all(is_number) {
         return false;
     }
-    let first = types.first().filter(|_| are_compared);
-    if let Some(to) = first.and_then(|first| types.iter().find_map(|other| compared_as(first, other))) {
+    // Elsewhere what all of them have together is what they are compared as.
+    let first = types.first().filter(|_| compared == Some(Dialect::Postgres));
+    let as_compared = |first| types.iter().find_map(|other| compared_as(first, other, Dialect::Postgres));
+    if let Some(to) = first.and_then(as_compared) {
         for (operand, found) in operands.into_iter().zip(&types) {
             *operand = as_type(operand, found, &to);
         }

@@ -14,6 +14,7 @@ mod text;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::logical_expr::ScalarUDF;
+use filbert_grid::query::Dialect;
 
 pub(crate) use elements::{ARRAY_LIKE, array_parameters};
 pub(crate) use quantified::{COMPARE_ALL, COMPARE_ANY};
@@ -25,11 +26,11 @@ pub(super) static REG_NAME: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new
 pub(super) static ARRAY_LIKE_UDF: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(elements::udf()));
 
 /// All of them.
-pub(super) fn functions() -> Vec<ScalarUDF> {
+pub(super) fn functions(dialect: Dialect) -> Vec<ScalarUDF> {
     let groups = [session::FUNCTIONS, objects::FUNCTIONS, names::FUNCTIONS, text::FUNCTIONS, json::FUNCTIONS];
     let native = groups.into_iter().flatten().map(native::udf);
     let others = [REG_NAME.as_ref().clone(), ARRAY_LIKE_UDF.as_ref().clone(), expand::udf()];
-    native.chain(others).chain(quantified::udfs()).collect()
+    native.chain(others).chain(quantified::udfs(dialect)).collect()
 }
 
 /// Those about the time, which Hazelcast's users have as well.

@@ -18,6 +18,7 @@ use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use filbert_grid::query::Dialect;
 
 use super::super::numbers::compared_as;
 use super::super::row::{failed, text_of, wrong_arguments};
@@ -27,15 +28,18 @@ pub(crate) const COMPARE_ANY: &str = "compare_any";
 /// The name of the function for `ALL`.
 pub(crate) const COMPARE_ALL: &str = "compare_all";
 
-pub(super) fn udfs() -> [ScalarUDF; 2] {
+pub(super) fn udfs(dialect: Dialect) -> [ScalarUDF; 2] {
     [COMPARE_ANY, COMPARE_ALL].map(|name| {
-        ScalarUDF::new_from_impl(Quantified { name, signature: Signature::user_defined(Volatility::Immutable) })
+        let signature = Signature::user_defined(Volatility::Immutable);
+        ScalarUDF::new_from_impl(Quantified { name, dialect, signature })
     })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Quantified {
     name: &'static str,
+    /// Whose comparisons of numbers it makes.
+    dialect: Dialect,
     signature: Signature,
 }
 
@@ -63,7 +67,9 @@ impl ScalarUDFImpl for Quantified {
             DataType::Null => item,
             _ => return Err(wrong()),
         };
-        let common = compared_as(item, of_array).or_else(|| comparison_coercion(item, of_array)).ok_or_else(wrong)?;
+        let common = compared_as(item, of_array, self.dialect)
+            .or_else(|| comparison_coercion(item, of_array))
+            .ok_or_else(wrong)?;
         let list = DataType::List(Arc::new(Field::new_list_field(common.clone(), true)));
         Ok(vec![operator.clone(), common, list])
     }
