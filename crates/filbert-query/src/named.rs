@@ -1,9 +1,10 @@
 //! Rewriting a plan's node: a column above is found by its name, so that each expression keeps the name that it had.
 
-use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::Union;
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, GroupingSet, LogicalPlan};
 
 /// Maps the expressions of a node, which keep their names. The columns of grouping sets are named by the items of these.
@@ -23,6 +24,18 @@ pub(crate) fn map_named(
         sets @ Expr::GroupingSet(_) => sets.map_children(&mut mapped),
         other => mapped(other),
     })
+}
+
+/// The columns that a node's expressions name: those of what it reads from.
+///
+/// # Errors
+/// The columns of a table cannot be told apart.
+pub(crate) fn schema_within(plan: &LogicalPlan) -> Result<DFSchema> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = plan {
+        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
+    }
+    Ok(schema)
 }
 
 /// A union whose columns have the types that those of its first query have by now: they do not follow by themselves.

@@ -17,7 +17,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDF, cast,
@@ -32,7 +31,7 @@ use super::numbers;
 use super::row::{Function, failed, is_integer, is_text, wrong_arguments};
 use super::text::JSON_AS_TEXT;
 use crate::error::{carried, data_error};
-use crate::named::map_named;
+use crate::named::{map_named, schema_within};
 
 static ADD: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(Function::udf("checked_add", coerce, returns, |args| compute(args, Operator::Plus))));
@@ -308,10 +307,7 @@ impl AnalyzerRule for Checked {
 }
 
 fn checked_plan(plan: LogicalPlan, dialect: Dialect) -> Result<Transformed<LogicalPlan>> {
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-    }
+    let schema = schema_within(&plan)?;
     let transformed = map_named(plan, |expression| {
         expression.transform_up(|expression| {
             let checked = checked(expression, &schema);

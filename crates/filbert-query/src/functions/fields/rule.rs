@@ -8,13 +8,12 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::logical_plan::{Distinct, Union};
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::function::What;
 use super::resolve::{as_type, resolve_all, untyped};
-use crate::named::map_named;
+use crate::named::{map_named, schema_within};
 use crate::types::is_untyped;
 
 /// Resolves untyped fields.
@@ -54,10 +53,7 @@ fn has_fields(plan: &LogicalPlan) -> Result<bool> {
 }
 
 fn resolved(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-    }
+    let schema = schema_within(&plan)?;
     let plan = map_named(plan, |expr| resolve_all(expr, &schema))?.data;
     Ok(match plan {
         LogicalPlan::Sort(mut sort) => {

@@ -16,7 +16,6 @@ use datafusion::logical_expr::expr::{
     AggregateFunction, AggregateFunctionParams, InList, InSubquery, ScalarFunction, Sort,
 };
 use datafusion::logical_expr::logical_plan::Distinct;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Aggregate, Between, BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator,
     WindowFunctionDefinition, lit,
@@ -29,7 +28,7 @@ use super::dates::{extreme_of, is_of_intervals, length_of, total};
 use super::operators::call;
 use super::unserved;
 use crate::error::{carried, parsing_error};
-use crate::named::map_named;
+use crate::named::{map_named, schema_within};
 use crate::types::{JSONB, pg_type_of};
 
 /// Puts keys in the place of values that are compared.
@@ -59,21 +58,41 @@ fn has_keyed(plan: &LogicalPlan) -> Result<bool> {
     plan.apply_with_subqueries(|plan| {
         found |= plan.schema().fields().iter().any(|field| Kind::of(field).is_some());
         if !found {
-            let schema = merge_schema(&plan.inputs());
-            let orders = match plan {
-                LogicalPlan::Sort(sort) => sort.expr.len() > 1,
-                LogicalPlan::Window(_) | LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::On(_)) => true,
-                _ => false,
-            };
+            let schema = schema_within(plan)?;
             plan.apply_expressions(|expression| {
-                found |= expression
-                    .exists(|inner| Ok(kind(inner, &schema).is_some() || orders && is_float(inner, &schema)))?;
+                found |=
+                    expression.exists(|inner| Ok(kind(inner, &schema).is_some() || orders_zeros(inner, &schema)))?;
                 Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
             })?;
+            found |= match plan {
+                LogicalPlan::Sort(sort) => has_zeros_before_others(&sort.expr, &schema),
+                LogicalPlan::Distinct(Distinct::On(on)) => {
+                    on.on_expr.iter().any(|expression| is_float(expression, &schema))
+                        || on.sort_expr.as_ref().is_some_and(|order| has_zeros_before_others(order, &schema))
+                }
+                _ => false,
+            };
         }
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
+}
+
+/// Whether an order of its own tells zeros apart.
+fn orders_zeros(expression: &Expr, schema: &DFSchema) -> bool {
+    match expression {
+        Expr::AggregateFunction(function) => has_zeros_before_others(&function.params.order_by, schema),
+        Expr::WindowFunction(window) => {
+            let peers = window.params.order_by.iter().map(|sort| &sort.expr);
+            peers.chain(&window.params.partition_by).any(|expression| is_float(expression, schema))
+        }
+        _ => false,
+    }
+}
+
+/// Whether zeros of both signs come before a further key of an order.
+fn has_zeros_before_others(order: &[Sort], schema: &DFSchema) -> bool {
+    order.split_last().is_some_and(|(_, before)| before.iter().any(|sort| is_float(&sort.expr, schema)))
 }
 
 /// What is compared otherwise than Arrow does it.
@@ -172,10 +191,7 @@ fn ordered(expression: Expr, schema: &DFSchema) -> Expr {
 
 /// The expressions of a plan's node.
 fn compared(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-    }
+    let schema = schema_within(&plan)?;
     let transformed =
         map_named(plan, |expression| expression.transform_up(|expression| comparison(expression, &schema)))?;
     if transformed.transformed { transformed.data.recompute_schema() } else { Ok(transformed.data) }

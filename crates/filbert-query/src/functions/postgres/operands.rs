@@ -1,10 +1,10 @@
-//! Which operands an operator is defined for in PostgreSQL, of documents, arrays, bytes and UUIDs.
+//! Which operands an operator is defined for in PostgreSQL.
 //!
 //! A text in quotes and a NULL are of any type, any other text is one: beside it `||` makes texts of documents and bytes.
 
 use arrow_schema::DataType;
 use datafusion::common::{DFSchema, DataFusionError, Result};
-use datafusion::logical_expr::expr::{Like, ScalarFunction};
+use datafusion::logical_expr::expr::{Case, Like, ScalarFunction};
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
@@ -13,6 +13,9 @@ use super::operators::{Kind, call, comparison, concatenated, is_quoted, kind};
 use crate::catalogs::types;
 use crate::error::{carried, parsing_error};
 use crate::types::{field_type_of, is_untyped, pg_type_of};
+
+/// Functions that give one of their arguments.
+pub(super) const OF_ONE_TYPE: [&str; 3] = ["coalesce", "greatest", "least"];
 
 /// What `||` is between a text and a value of another type; `None` of all else.
 ///
@@ -48,20 +51,51 @@ pub(super) fn check(expression: &Expr, schema: &DFSchema) -> Result<()> {
         Expr::Like(Like { expr, .. }) if known(expr, schema) == Kind::Bytes => {
             Err(super::unserved("LIKE of bytea is not served"))
         }
-        Expr::InList(list) if matches!(known(&list.expr, schema), Kind::Jsonb | Kind::Json | Kind::Bytes) => {
-            let is_other = |item: &&Expr| {
-                let (left, right) = (list.expr.as_ref().clone(), (*item).clone());
-                !is_defined(&RawBinaryExpr { op: BinaryOperator::Eq, left, right }, schema)
-            };
-            let other = list.list.iter().find(is_other);
-            other.map_or(Ok(()), |item| Err(missing(&list.expr, "=", item, schema)))
+        Expr::InList(list) => equal(&list.expr, list.list.iter(), schema),
+        Expr::Case(Case { expr, when_then_expr, else_expr }) => {
+            if let Some(value) = expr {
+                equal(value, when_then_expr.iter().map(|(other, _)| other.as_ref()), schema)?;
+            }
+            let results = when_then_expr.iter().map(|(_, result)| result.as_ref());
+            together("CASE", else_expr.as_deref().into_iter().chain(results), schema)
         }
-        Expr::ScalarFunction(call) => match sign_of(call) {
-            Some(sign) => looks_into(call, sign, schema),
-            None => Ok(()),
+        Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
+            ("nullif", [value, other]) => equal(value, [other].into_iter(), schema),
+            (name, values) if OF_ONE_TYPE.contains(&name) => together(name, values.iter(), schema),
+            _ => sign_of(call).map_or(Ok(()), |sign| looks_into(call, sign, schema)),
         },
         _ => Ok(()),
     }
+}
+
+/// Refuses what a value is not equal to.
+fn equal<'e>(value: &Expr, others: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
+    for other in others {
+        let compared = RawBinaryExpr { op: BinaryOperator::Eq, left: value.clone(), right: other.clone() };
+        if !is_defined(&compared, schema) {
+            return Err(missing(value, "=", other, schema));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses values of which one is taken, where some are texts and others have a type of their own.
+fn together<'e>(name: &str, values: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
+    let (mut text, mut other): (Option<&Expr>, Option<&Expr>) = (None, None);
+    for value in values {
+        match known(value, schema) {
+            Kind::Text | Kind::Char => text = text.or(Some(value)),
+            Kind::Array | Kind::Bytes => other = other.or(Some(value)),
+            Kind::Other if is_of_its_own(value, schema) => other = other.or(Some(value)),
+            _ => {}
+        }
+        if let (Some(text), Some(other)) = (text, other) {
+            let (name, text, other) = (name.to_uppercase(), named(text, schema), named(other, schema));
+            let message = format!("{name} types {text} and {other} cannot be matched");
+            return Err(carried(parsing_error(message).with_sqlstate("42804")));
+        }
+    }
+    Ok(())
 }
 
 /// The sign of an operator that looks into documents.
@@ -82,17 +116,18 @@ fn looks_into(call: &ScalarFunction, sign: &str, schema: &DFSchema) -> Result<()
         Kind::Unknown => true,
         Kind::Array => sign.starts_with('#') && has_texts(place, schema),
         Kind::Text | Kind::Char => sign.starts_with('-'),
-        Kind::Other => sign.starts_with('-') && is_whole(place, schema),
+        Kind::Other => sign.starts_with('-') && is_place(place, schema),
         _ => false,
     };
     if is_document && is_place { Ok(()) } else { Err(missing(document, sign, place, schema)) }
 }
 
-/// Whether there is an operator for the operands, as far as they are not numbers, texts and dates alone.
+/// Whether there is an operator for the operands, as far as they are not numbers and dates alone.
 fn is_defined(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
     use Kind::{Array, Bytes, Char, Json, Jsonb, Other, Text, Unknown, Uuid};
     let (left, right) = (&expr.left, &expr.right);
-    let kinds = (known(left, schema), known(right, schema));
+    let (of_left, of_right) = (known(left, schema), known(right, schema));
+    let kinds = (beside(left, of_left, of_right), beside(right, of_right, of_left));
     let are_alike = || alike(left, right, schema);
     match &expr.op {
         BinaryOperator::AtArrow | BinaryOperator::ArrowAt | BinaryOperator::PGOverlap => match kinds {
@@ -100,7 +135,7 @@ fn is_defined(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
             (Array, Unknown) | (Unknown, Array) => true,
             (Array, _) | (_, Array) => false,
             _ if expr.op == BinaryOperator::PGOverlap => true,
-            (Jsonb | Unknown, Jsonb | Text | Unknown) | (Text, Jsonb) => true,
+            (Jsonb | Unknown, Jsonb | Unknown) => true,
             _ => false,
         },
         BinaryOperator::Question => {
@@ -113,7 +148,7 @@ fn is_defined(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
         BinaryOperator::Minus if kinds.0 == Jsonb => match kinds.1 {
             Text | Char | Unknown => true,
             Array => has_texts(right, schema),
-            Other => is_whole(right, schema),
+            Other => is_place(right, schema),
             _ => false,
         },
         BinaryOperator::StringConcat => match kinds {
@@ -124,11 +159,15 @@ fn is_defined(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
             _ => true,
         },
         op if comparison(op).is_some() => match kinds {
-            (Jsonb, Jsonb | Unknown | Text) | (Unknown | Text, Jsonb) => true,
+            (Jsonb, Jsonb | Unknown) | (Unknown, Jsonb) => true,
             (Jsonb | Json, _) | (_, Jsonb | Json) => false,
+            (Uuid, Uuid | Unknown) | (Unknown, Uuid) => true,
+            (Uuid, _) | (_, Uuid) => false,
             (Bytes, Bytes | Unknown) | (Unknown, Bytes) => true,
             (Bytes, _) | (_, Bytes) => false,
             (Array, Array) => are_alike(),
+            (Text | Char, Other) => !is_of_its_own(right, schema),
+            (Other, Text | Char) => !is_of_its_own(left, schema),
             _ => true,
         },
         _ => true,
@@ -139,6 +178,14 @@ fn is_defined(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
 fn known(operand: &Expr, schema: &DFSchema) -> Kind {
     let is_open = || operand.to_field(schema).is_ok_and(|(_, field)| is_untyped(&field));
     if is_quoted(operand) || is_open() { Kind::Unknown } else { kind(operand, schema) }
+}
+
+/// What an operand is beside another. The column of a subquery may be a document or a UUID that is not told as one yet, so that it is any
+/// type's beside these.
+fn beside(operand: &Expr, own: Kind, other: Kind) -> Kind {
+    let is_column = matches!(operand, Expr::Column(_) | Expr::OuterReferenceColumn(..));
+    let is_open = own == Kind::Text && is_column && matches!(other, Kind::Jsonb | Kind::Uuid);
+    if is_open { Kind::Unknown } else { own }
 }
 
 /// Whether two arrays, or an array and an item, have items that one array can hold.
@@ -164,25 +211,46 @@ fn innermost(found: &DataType) -> &DataType {
     }
 }
 
+/// Whether it is a number, a truth value or a moment, which no text is compared with. Numbers of objects are told by their names.
+fn is_of_its_own(operand: &Expr, schema: &DFSchema) -> bool {
+    operand.to_field(schema).is_ok_and(|(_, field)| {
+        let found = field.data_type();
+        let is_one = found.is_numeric() || found.is_temporal() || *found == DataType::Boolean;
+        is_one && pg_type_of(&field).is_none()
+    })
+}
+
 /// Whether it is an array of texts, or of nulls alone.
 fn has_texts(array: &Expr, schema: &DFSchema) -> bool {
     let found = array.get_type(schema);
     found.map_or(true, |found| innermost(&found).is_string() || innermost(&found).is_null())
 }
 
-fn is_whole(operand: &Expr, schema: &DFSchema) -> bool {
-    operand.get_type(schema).is_ok_and(|found| found.is_integer())
+/// Whether it is a place in an array, a whole number of 32 bits at most. One that is written out, and what is computed of such ones, is
+/// told with 64 while a statement is planned.
+fn is_place(operand: &Expr, schema: &DFSchema) -> bool {
+    let Ok(found) = operand.get_type(schema) else { return true };
+    match operand {
+        _ if !found.is_integer() => false,
+        Expr::Alias(alias) => is_place(&alias.expr, schema),
+        Expr::Cast(_) | Expr::TryCast(_) | Expr::Column(_) | Expr::OuterReferenceColumn(..) => found != DataType::Int64,
+        _ => true,
+    }
 }
 
-fn missing(left: &Expr, sign: &str, right: &Expr, schema: &DFSchema) -> DataFusionError {
-    let name = |operand: &Expr| match operand.to_field(schema) {
+/// What the type of an operand is called.
+fn named(operand: &Expr, schema: &DFSchema) -> String {
+    match operand.to_field(schema) {
         Ok((_, field)) if known(operand, schema) != Kind::Unknown => {
             let of_arrow = || types::of_field_type(&field_type_of(&field)).0;
             let oid = pg_type_of(&field).map_or_else(of_arrow, i64::from);
             types::format(oid, None)
         }
         _ => "unknown".to_owned(),
-    };
-    let message = format!("operator does not exist: {} {sign} {}", name(left), name(right));
+    }
+}
+
+fn missing(left: &Expr, sign: &str, right: &Expr, schema: &DFSchema) -> DataFusionError {
+    let message = format!("operator does not exist: {} {sign} {}", named(left, schema), named(right, schema));
     carried(parsing_error(message).with_sqlstate("42883"))
 }

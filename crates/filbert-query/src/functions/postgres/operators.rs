@@ -12,7 +12,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast, lit};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
@@ -22,7 +21,7 @@ use filbert_data::FieldType;
 use super::super::row::is_text;
 use super::super::server::native;
 use super::{arrays, casts, extremes, json, operands, told};
-use crate::named::map_named;
+use crate::named::{map_named, schema_within};
 use crate::types::{BPCHAR, JSONB, Mark, field_type_of, pg_type_of};
 
 /// The functions that operators become, by name.
@@ -248,7 +247,7 @@ pub(super) fn concatenated(left: Expr, right: Expr) -> Option<Expr> {
 }
 
 /// A text that stands for an array, by the array that it is with.
-fn as_array(text: Expr, array: &Expr, schema: &DFSchema) -> Option<Expr> {
+pub(super) fn as_array(text: Expr, array: &Expr, schema: &DFSchema) -> Option<Expr> {
     let DataType::List(item) = array.get_type(schema).ok()? else { return None };
     let item = Expr::Literal(ScalarValue::try_from(item.data_type()).ok()?, None);
     let func = super::super::server::ARRAY_LIKE_UDF.clone();
@@ -307,10 +306,7 @@ impl AnalyzerRule for ValuesRule {
 }
 
 fn mended_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-    }
+    let schema = schema_within(&plan)?;
     let is_sort = matches!(plan, LogicalPlan::Sort(_));
     let transformed = map_named(plan, |expression| {
         let transformed = expression.transform_up(|expression| Ok(mended(expression, &schema)))?;

@@ -10,7 +10,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::core::{coalesce, greatest, least};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, cast,
@@ -20,9 +19,9 @@ use datafusion::optimizer::AnalyzerRule;
 use super::super::numbers::common_type;
 use super::super::row::is_text;
 use super::dates;
-use super::operands;
-use super::operators::call;
-use crate::named::map_named;
+use super::operands::{self, OF_ONE_TYPE};
+use super::operators::{as_array, call};
+use crate::named::{map_named, schema_within};
 
 /// Gives texts in quotes the type of what they are with, where there is no operator that is planned.
 #[derive(Debug)]
@@ -46,15 +45,16 @@ impl AnalyzerRule for Quoted {
 }
 
 fn typed_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-    }
+    let schema = schema_within(&plan)?;
     map_named(plan, |expression| {
         let mut is_concerned = false;
         expression.apply(|inner| {
             operands::check(inner, &schema)?;
-            is_concerned |= matches!(inner, Expr::Between(_) | Expr::InList(_) | Expr::Case(_));
+            is_concerned |= match inner {
+                Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
+                Expr::ScalarFunction(call) => OF_ONE_TYPE.contains(&call.func.name()),
+                _ => false,
+            };
             Ok(TreeNodeRecursion::Continue)
         })?;
         if !is_concerned {
@@ -79,6 +79,7 @@ fn typed(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
                 None => is_changed,
             }
         }
+        Expr::ScalarFunction(call) if OF_ONE_TYPE.contains(&call.func.name()) => as_arrays(&mut call.args, schema),
         _ => false,
     };
     if is_changed { Transformed::yes(expression) } else { Transformed::no(expression) }
@@ -106,6 +107,20 @@ fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         };
     }
     true
+}
+
+/// Makes arrays of texts in quotes beside an array.
+fn as_arrays(args: &mut [Expr], schema: &DFSchema) -> bool {
+    let is_array = |arg: &&Expr| matches!(arg.get_type(schema), Ok(DataType::List(_)));
+    let Some(array) = args.iter().find(is_array).cloned() else { return false };
+    let mut is_changed = false;
+    for arg in args.iter_mut().filter(|arg| is_quoted(arg)) {
+        if let Some(read) = as_array(arg.clone(), &array, schema) {
+            *arg = read;
+            is_changed = true;
+        }
+    }
+    is_changed
 }
 
 /// Functions that give one of their arguments, which take texts for values of the others' type.
@@ -148,6 +163,12 @@ impl ScalarUDFImpl for OneOf {
         let common = common_type(&numbers).or_else(|| dates::common_type(&numbers));
         if let Some(common) = common.filter(|_| !types.iter().any(DataType::is_nested)) {
             return Ok(vec![common; types.len()]);
+        }
+        // A text in quotes is read as an array; another one beside an array is refused.
+        if types.iter().any(DataType::is_nested) && types.iter().any(is_text) {
+            let arrays: Vec<DataType> = types.iter().filter(|found| !is_text(found)).cloned().collect();
+            let common = self.inner.coerce_types(&arrays)?;
+            return Ok(common.first().map_or_else(|| types.to_vec(), |common| vec![common.clone(); types.len()]));
         }
         if known.is_empty() || !types.iter().any(is_text) {
             return self.inner.coerce_types(types);

@@ -7,7 +7,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
 };
@@ -24,7 +23,7 @@ use super::calculate::micros_of;
 use super::cells::{Cell, Kind, compute};
 use super::operators::call_of;
 use super::{refused, wrong, zone_of};
-use crate::named::map_named;
+use crate::named::{map_named, schema_within};
 
 macro_rules! to {
     ($function:ident, $name:literal, $type:ident, $kind:ident) => {
@@ -96,10 +95,7 @@ impl AnalyzerRule for Dates {
 
 impl Dates {
     fn plan(&self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-        let mut schema = merge_schema(&plan.inputs());
-        if let LogicalPlan::TableScan(scan) = &plan {
-            schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-        }
+        let schema = schema_within(&plan)?;
         let transformed =
             map_named(plan, |expression| expression.transform_up(|expression| self.expression(expression, &schema)))?;
         match transformed.transformed {

@@ -11,14 +11,13 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::logical_plan::Union;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Values, cast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::super::keys::sorts;
 use super::cells::Kind;
 use super::operators::{common as common_kind, unify};
-use crate::named::{map_named, with_types_of_inputs};
+use crate::named::{map_named, schema_within, with_types_of_inputs};
 
 /// Gives expressions that stand for one value PostgreSQL's common type.
 #[derive(Debug)]
@@ -70,10 +69,7 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
 }
 
 fn expressions(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let mut schema = merge_schema(&plan.inputs());
-    if let LogicalPlan::TableScan(scan) = &plan {
-        schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-    }
+    let schema = schema_within(&plan)?;
     let transformed = map_named(plan, |expression| expression.transform_up(|expression| common(expression, &schema)))?;
     Ok(transformed.data)
 }

@@ -122,7 +122,7 @@ fn both(first: Mark, second: Mark) -> Mark {
     let own = |mark: Mark| Mark { length: Length::Own, ..mark };
     match (first, second) {
         _ if first == second => first,
-        _ if second == Mark::default() && first.is_of_texts() => first,
+        _ if first.is_of_texts() && (second == Mark::default() || second.is_of_texts()) => first,
         _ if !first.is_of_text() || !second.is_of_text() => Mark::default(),
         _ if first.oid == Some(BPCHAR) => own(first),
         _ if first.oid == Some(VARCHAR) && second.oid != Some(19) => first,

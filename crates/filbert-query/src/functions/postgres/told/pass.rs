@@ -6,7 +6,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{InSubquery, Placeholder, ScalarFunction, SetComparison};
 use datafusion::logical_expr::planner::RawBinaryExpr;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
@@ -17,19 +16,20 @@ use super::{
     ARRAY, OF_ONE_TYPE, as_one_of, branches, common, filled, has_blanks, is_of_array, is_text, mark_of, rtrim, told_as,
     trimmed,
 };
-use crate::named::{map_named, number_of};
+use crate::named::{map_named, number_of, schema_within};
 use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
 
 /// Aggregates whose results have the blanks of the values that they are given.
 const OF_VALUES: [&str; 6] = ["array_agg", "first_value", "last_value", "max", "min", "single_value"];
 /// Functions, most of them of any type, which see the blanks at the end of a text of fixed length.
-const OF_ANY: [&str; 13] = [
+const OF_ANY: [&str; 14] = [
     "concat",
     "concat_ws",
     "format",
     "json_build_array",
     "json_build_object",
     "json_item",
+    "json_of_row",
     "json_pair",
     "jsonb_build_array",
     "jsonb_build_object",
@@ -134,10 +134,7 @@ impl Pass {
         if let LogicalPlan::Unnest(unnest) = plan {
             return self.items(unnest);
         }
-        let mut schema = merge_schema(&plan.inputs());
-        if let LogicalPlan::TableScan(scan) = &plan {
-            schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
-        }
+        let schema = schema_within(&plan)?;
         self.shows = shows(&plan);
         // Texts that differ in blanks that do not count are one.
         let is_compared = matches!(plan, LogicalPlan::Sort(_));
