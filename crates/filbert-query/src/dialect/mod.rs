@@ -39,7 +39,7 @@ pub(crate) use names::{CATALOGS, DEFAULT_SCHEMAS, catalog_name, in_schema, schem
 pub(crate) use places::DefaultPlace;
 pub(crate) use places::Places;
 pub(crate) use rewrite::{like_pattern, narrow, narrow_values};
-pub(crate) use server::{ROWS, is_aggregate};
+pub(crate) use server::{ROWS, columns_of_row, is_aggregate};
 pub(crate) use session::{Command as SessionCommand, Job, Modes};
 pub(crate) use table_statements::TableStatement;
 pub(crate) use tables::{ColumnDefinition, Constraint, ConstraintKind, CreateTable, Like};

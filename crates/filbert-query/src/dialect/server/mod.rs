@@ -29,7 +29,7 @@ use std::ops::ControlFlow;
 
 pub(super) use members::condition;
 pub(super) use names::name_returned;
-pub(crate) use rows::ROWS;
+pub(crate) use rows::{ROWS, columns as columns_of_row};
 pub(crate) use subqueries::is_aggregate;
 
 use datafusion::sql::sqlparser::ast::{

@@ -27,7 +27,7 @@ use super::{all_of, refuse, taken};
 pub(crate) const ROWS: &str = "$rows";
 
 /// The columns of a row that is written out: `(a, b)`, `ROW(a)`.
-pub(super) fn columns(expression: &Expr) -> Option<Vec<Expr>> {
+pub(crate) fn columns(expression: &Expr) -> Option<Vec<Expr>> {
     match expression {
         Expr::Tuple(columns) => Some(columns.clone()),
         Expr::Nested(inner) => columns(inner),

@@ -301,12 +301,17 @@ fn aggregate(function: &mut Function) -> Result<Option<Expr>, SqlError> {
     if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
         return Err(parsing_error(format!("{} is not served with DISTINCT", function.name)).with_sqlstate("0A000"));
     }
-    let argument = |argument: FunctionArg| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => Ok(expression),
-        other => Err(parsing_error(format!("an aggregate of documents takes expressions, not {other}"))),
+    let is_other = |argument: &&FunctionArg| {
+        let FunctionArg::Unnamed(argument) = argument else { return true };
+        !matches!(argument, FunctionArgExpr::Expr(_) | FunctionArgExpr::QualifiedWildcard(_))
     };
-    let arguments = std::mem::take(&mut list.args).into_iter().map(argument).collect::<Result<Vec<_>, _>>()?;
-    let item = call(item, arguments, Vec::new(), None);
+    if let Some(other) = list.args.iter().find(is_other) {
+        return Err(parsing_error(format!("an aggregate of documents takes values and rows, not {other}")));
+    }
+    let mut item = call(item, Vec::new(), Vec::new(), None);
+    if let Expr::Function(Function { args: FunctionArguments::List(of_item), .. }) = &mut item {
+        of_item.args = std::mem::take(&mut list.args);
+    }
     list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(item))];
     function.name = ObjectName::from(Ident::new("array_agg"));
     let items = Expr::Function(function.clone());

@@ -90,7 +90,9 @@ pub(super) const FUNCTIONS: &[Native] = &[
     })
     .takes_nulls()
     .of_pg_type(jsonb),
-    pure("json_build_object", &[Take::Rest], json, json_object).takes_nulls(),
+    pure("json_build_object", &[Take::Rest], json, |call| written_object(call, [", ", " : "])).takes_nulls(),
+    // A row, as its columns' names and values.
+    pure("json_of_row", &[Take::Rest], json, |call| written_object(call, [",", ":"])).takes_nulls(),
     pure("json_build_array", &[Take::Rest], json, |call| {
         let mut out = String::from("[");
         for (at, value) in call.values.iter().enumerate() {
@@ -110,8 +112,16 @@ pub(super) const FUNCTIONS: &[Native] = &[
     // What aggregates of documents are made of: a document as the text of an item, and texts of items as an array.
     pure("json_item", &[Take::Any], text, |call| {
         let mut out = String::new();
+        if let Some(Value::Array(_)) = call.values.first() {
+            out.push(ON_A_LINE);
+        }
         push_json(call.values.first().unwrap_or(&Value::Null), &mut out)?;
         Ok(of_text(out))
+    })
+    .takes_nulls(),
+    pure("json_item_of_row", &[Take::Any], text, |call| match call.values.first() {
+        Some(Value::Json(text)) => Ok(of_text(format!("{ON_A_LINE}{text}"))),
+        _ => Ok(of_text("null".to_owned())),
     })
     .takes_nulls(),
     pure("json_pair", &[Take::Any, Take::Any], text, |call| {
@@ -283,11 +293,23 @@ fn to_json(call: &Call<'_>) -> Result<Value<'static>> {
     Ok(Value::Json(out.into()))
 }
 
+/// Before an item that begins a line, unless it is the first: arrays and rows in an array of `json`. No document has the character.
+const ON_A_LINE: char = '\0';
+
 fn joined(call: &Call<'_>) -> String {
-    match call.values.first() {
-        Some(Value::Array(items)) => items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-        _ => String::new(),
+    let Some(Value::Array(items)) = call.values.first() else { return String::new() };
+    let mut out = String::new();
+    for (at, item) in items.iter().enumerate() {
+        let item = item.to_string();
+        let (between, item) = match (at, item.strip_prefix(ON_A_LINE)) {
+            (0, item_of_line) => ("", item_of_line.unwrap_or(&item)),
+            (_, Some(item)) => (", \n ", item),
+            (_, None) => (", ", item.as_str()),
+        };
+        out.push_str(between);
+        out.push_str(item);
     }
+    out
 }
 
 /// The names of a path: an array of texts, or its text.
@@ -514,13 +536,14 @@ fn built_object(call: &Call<'_>) -> Result<Document> {
     Ok(Document::object(pairs.collect::<Result<_>>()?))
 }
 
-fn json_object(call: &Call<'_>) -> Result<Value<'static>> {
+/// A document of names and values, with what stands between pairs and within them.
+fn written_object(call: &Call<'_>, [between, within]: [&str; 2]) -> Result<Value<'static>> {
     check_pairs(call)?;
     let mut out = String::from("{");
     for (at, pair) in call.values.chunks(2).enumerate() {
-        out.push_str(if at > 0 { ", " } else { "" });
+        out.push_str(if at > 0 { between } else { "" });
         push_text(&key_of(pair.first(), at * 2)?, &mut out);
-        out.push_str(" : ");
+        out.push_str(within);
         push_json(pair.get(1).unwrap_or(&Value::Null), &mut out)?;
     }
     out.push('}');

@@ -22,6 +22,7 @@ mod decided;
 mod names;
 mod sets;
 mod sources;
+mod whole_rows;
 
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, GroupByExpr, Ident, LimitClause, NamedWindowExpr, OrderBy, OrderByKind, Query, Select, SelectItem,
@@ -242,6 +243,7 @@ impl Resolver<'_> {
             }
         }
         if let Some(OrderBy { kind: OrderByKind::Expressions(items), .. }) = &mut order {
+            self.rows_in_order(items, &outputs)?;
             for item in items {
                 self.sort_key(&mut item.expr, &outputs)?;
             }

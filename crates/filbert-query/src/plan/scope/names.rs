@@ -143,7 +143,7 @@ impl Within<'_, '_, '_> {
     }
 }
 
-fn whole_row(name: &ObjectName) -> SqlError {
+pub(super) fn whole_row(name: &ObjectName) -> SqlError {
     parsing_error(format!("{name}.* is not served as one value; name a column of {name}")).with_sqlstate("0A000")
 }
 
@@ -174,7 +174,14 @@ impl VisitorMut for Within<'_, '_, '_> {
                     *expression = found;
                 }
             }),
-            Expr::Function(function) => self.count_of_rows(function),
+            Expr::Function(function) => match self.resolver.rows_as_documents(function) {
+                Ok(Some(document)) => {
+                    *expression = document;
+                    Ok(())
+                }
+                Ok(None) => self.count_of_rows(function),
+                Err(error) => Err(error),
+            },
             _ => Ok(()),
         };
         match done {
