@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use crate::{
     failure::{Failure, Outcome},
     link::Link,
+    relay::Again,
     session::Session,
 };
 
@@ -80,7 +81,7 @@ where
     A: FnOnce(Reply<'_>, CorrelationId, &mut Vec<u8>) -> Outcome + Copy + Send + 'static,
 {
     let (caller, when_locked) = (session.caller(of.thread), when_locked(session, of.wait));
-    let reply = answer_later(session, message, of.wait, answer);
+    let reply = answer_later(session, message, partition, of.wait, answer);
     let map = session.handles.find(&session.grid, of.map)?;
     match map.submit(&mut session.submissions, partition, caller, change, when_locked, reply) {
         Ok(_) => Ok(()),
@@ -100,12 +101,25 @@ fn when_locked(session: &Session, wait: Wait) -> WhenLocked {
 }
 
 /// What answers a request from whichever thread has its reply.
-fn answer_later<A>(session: &Session, message: &Message<'_>, wait: Wait, answer: A) -> ParkedReply
+fn answer_later<A>(
+    session: &Session,
+    message: &Message<'_>,
+    partition: PartitionId,
+    wait: Wait,
+    answer: A,
+) -> ParkedReply
 where
     A: FnOnce(Reply<'_>, CorrelationId, &mut Vec<u8>) -> Outcome + Send + 'static,
 {
     let (id, correlation, link) = (message.id(), message.correlation_id(), session.link.clone());
+    let again = session.again(message, Some(partition));
     Box::new(move |result: Result<Reply<'_>, GridError>| {
+        if let (Err(error), Some(again)) = (&result, again)
+            && again.may_follow(error.kind())
+        {
+            again.fail(&Box::<Failure>::from(error.clone()));
+            return;
+        }
         link.outbox.append_answer(|out| {
             let start = out.len();
             let outcome = match result {
@@ -182,6 +196,8 @@ struct BatchState {
     pending: AtomicUsize,
     /// The first error of a parked change.
     failed: Mutex<Option<Box<Failure>>>,
+    /// To make it again, where there is a cluster.
+    again: Mutex<Option<Again>>,
     answer: fn(CorrelationId, &mut Vec<u8>),
 }
 
@@ -194,6 +210,7 @@ impl Batch {
             id: message.id(),
             pending: AtomicUsize::new(1),
             failed: Mutex::new(None),
+            again: Mutex::new(session.again(message, session.partition_in_header(message))),
             answer,
         });
         Self { shared, parked: false }
@@ -272,7 +289,12 @@ impl BatchState {
             Err(error) => Err(error.into()),
         };
         if let Err(failure) = outcome {
-            self.failed.lock().get_or_insert(failure);
+            let mut failed = self.failed.lock();
+            if failure.kind == ErrorKind::Indeterminate {
+                *failed = Some(failure);
+            } else {
+                failed.get_or_insert(failure);
+            }
         }
         self.finish_one();
     }
@@ -281,7 +303,14 @@ impl BatchState {
         if self.pending.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
-        self.link.outbox.append_answer(|out| match self.failed.lock().take() {
+        let (failed, again) = (self.failed.lock().take(), self.again.lock().take());
+        if let (Some(failure), Some(again)) = (&failed, again)
+            && again.may_follow(failure.kind)
+        {
+            again.fail(failure);
+            return;
+        }
+        self.link.outbox.append_answer(|out| match failed {
             Some(failure) => failure.encode(self.correlation, out),
             None => (self.answer)(self.correlation, out),
         });

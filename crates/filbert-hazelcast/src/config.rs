@@ -103,6 +103,9 @@ pub struct DoorConfig {
     /// How long a connection to another member, on which a client's requests are sent on to it, may take to open. Default 5 s:
     /// longer than a bad network needs, and the client is told to try again after it.
     pub relay_connect_timeout: Duration,
+    /// How long a request waits in a cluster until it is known who leads its partition, in all; then the client is told to try again.
+    /// Such requests count in `write_buffer_bytes_max`. Default 5 s: several times as long as it takes until another member leads.
+    pub relay_hold_max: Duration,
     /// Reads of event journals that may wait for events, per connection. Default 1,024: one per partition of a few maps.
     pub journal_waits_max: usize,
     /// Queries and statements that may run at a time for one connection, beyond those that are done at once. Default 1,024:
@@ -157,6 +160,7 @@ impl Default for DoorConfig {
             handles_max: 256,
             relayed_waits_max: 10_000,
             relay_connect_timeout: Duration::from_secs(5),
+            relay_hold_max: Duration::from_secs(5),
             journal_waits_max: 1024,
             queries_max: 1024,
             cursors_max: 1000,

@@ -25,7 +25,7 @@ use crate::{
     },
     link::Link,
     outbox::End,
-    relay::{self, Way},
+    relay::{self, Waiting, Way},
     session::Session,
 };
 
@@ -164,7 +164,10 @@ impl Connection {
             self.waker = Some(context.waker().clone());
         }
         let result = self.turn(context);
-        self.link.set_held_bytes(self.pending.capacity() + self.session.out.capacity() + self.splitter.kept_bytes());
+        let held_bytes = self.session.relays.as_ref().map_or(0, |relays| relays.held_bytes());
+        self.link.set_held_bytes(
+            self.pending.capacity() + self.session.out.capacity() + self.splitter.kept_bytes() + held_bytes,
+        );
         result
     }
 
@@ -273,6 +276,7 @@ impl Connection {
         journal::retry(&mut self.session);
         if self.session.relays.is_some() {
             self.session.look_after_relays();
+            self.repeat_held();
         }
         if let Some(end) = end
             && self.closing.is_none()
@@ -280,6 +284,26 @@ impl Connection {
             self.link.set_closing();
             self.closing = Some(Closing::Ended(end));
         }
+    }
+
+    /// Makes requests again that waited until it is known who leads.
+    #[cold]
+    fn repeat_held(&mut self) {
+        let Some(held) = self.session.take_held() else { return };
+        let started = self.session.tally.begin();
+        let mut left = Waiting::default();
+        for again in held {
+            if !self.has_room() || left.is_behind(&again) {
+                left.push(again);
+            } else if let Some(again) = self.session.make_again(again) {
+                left.push(again);
+            }
+        }
+        self.session.hold_on(left);
+        if !self.session.submissions.is_empty() {
+            self.session.submissions.send();
+        }
+        self.session.tally.end(started, self.session.grid.metrics());
     }
 
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -431,12 +455,7 @@ impl Connection {
                 Ok(Some(Split::Assembled(length, message))) => {
                     let parsed = Message::parse(&message);
                     let way = parsed.as_ref().map_or(Way::Here(None), |parsed| self.session.way(parsed));
-                    match &parsed {
-                        Ok(parsed) if self.session.relays.is_some() && self.session.must_wait_for_relays(way) => {
-                            self.session.refuse_out_of_order(parsed);
-                        }
-                        _ => self.handle_message(parsed, &message, way),
-                    }
+                    self.handle_message(parsed, &message, way);
                     at += length;
                 }
                 Err(error) => {

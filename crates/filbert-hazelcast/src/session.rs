@@ -123,7 +123,7 @@ impl Session {
             Ok(()) => !self.refused,
             Err(failure) => {
                 self.out.truncate(start);
-                self.fail(&failure, message.correlation_id(), Some(message.id()))
+                self.fail_or_hold(&failure, message)
             }
         }
     }
@@ -175,7 +175,7 @@ impl Session {
     pub(crate) fn way(&self, message: &Message<'_>) -> Way {
         match &self.relays {
             None => Way::Here(None),
-            Some(relays) => relays.way(message),
+            Some(relays) => self.put_off(relays.way(message)),
         }
     }
 
@@ -184,8 +184,9 @@ impl Session {
     #[inline]
     pub(crate) fn must_wait(&self, message: &Message<'_>, way: Way) -> bool {
         self.is_replicated
-            && (self.in_flight.bytes() > 0 && self.reads_what_is_on_its_way(message)
-                || self.relays.is_some() && self.must_wait_for_relays(way))
+            && self.in_flight.bytes() > 0
+            && matches!(way, Way::Here(_))
+            && self.reads_what_is_on_its_way(message)
     }
 
     #[cold]

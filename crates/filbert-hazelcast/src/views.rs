@@ -49,6 +49,8 @@ struct State {
 struct Changed {
     count: AtomicU64,
     notify: Notify,
+    /// Connections that wait for it.
+    waiting: Mutex<Vec<Weak<Link>>>,
 }
 
 /// All of it, of one door.
@@ -74,6 +76,8 @@ impl Views {
             if let Some(changed) = changed.upgrade() {
                 changed.count.fetch_add(1, Ordering::SeqCst);
                 changed.notify.notify_one();
+                let waiting = std::mem::take(&mut *changed.waiting.lock());
+                waiting.iter().filter_map(Weak::upgrade).for_each(|link| link.outbox.poke());
             }
         }));
         // What happened before is not told by anybody.
@@ -88,6 +92,11 @@ impl Views {
     /// Grows with every change.
     pub(crate) fn change_count(&self) -> u64 {
         self.changed.count.load(Ordering::SeqCst)
+    }
+
+    /// Wakes a connection at the next change, at once rather than with all others. The view is to be looked at after this.
+    pub(crate) fn wake_at_change(&self, link: &Arc<Link>) {
+        self.changed.waiting.lock().push(Arc::downgrade(link));
     }
 
     /// What clients are told now.

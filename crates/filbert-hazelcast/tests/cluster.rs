@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{
     Client, Reply,
     members::{GROUPS, Members, PARTITIONS},
@@ -53,6 +55,16 @@ fn value_of(reply: &Reply) -> Option<Vec<u8>> {
 
 fn size_by(client: &mut Client) -> i32 {
     client.ok(&size::Request { name: NAME }).decode::<size::Response>().response
+}
+
+/// Members at which no request waits long for a leader.
+fn impatient(count: usize) -> Members {
+    Members::with(count, |door| door.relay_hold_max = Duration::from_millis(20))
+}
+
+/// Members at which requests wait as long as it takes.
+fn patient(count: usize) -> Members {
+    Members::with(count, |door| door.relay_hold_max = Duration::from_secs(600))
 }
 
 #[test]
@@ -160,6 +172,117 @@ fn a_request_waits_for_those_of_its_partition_that_went_elsewhere() {
 }
 
 #[test]
+fn requests_wait_until_it_is_known_who_leads_and_others_go_on() {
+    let members = patient(2);
+    let mut client = members.0[0].server.client();
+    let (free, lost) = (key_at(0, 2), key_at(1, 2));
+    client.ok(&set(&free, b"v"));
+    // Another member is said to lead, and nobody does.
+    members.0[1].loopback.depose(&members.0[1].server.grid, GroupId(group(&lost)));
+    let entries = vec![(lost.as_slice(), b"all".as_slice())];
+    let put_all = put_all::Request { name: NAME, entries, trigger_map_loader: false };
+    let first = client.send_to(&put_all, partition(&lost) as i32);
+    let second = client.send(&set(&lost, b"last"));
+    let third = client.send(&get(&lost));
+    let lock = lock::Request { name: NAME, key: &lost, thread_id: 1, ttl: -1, reference_id: 5 };
+    let fourth = client.send(&lock);
+    let sizes = client.send(&size::Request { name: NAME });
+    assert_eq!(value_of(&client.ok(&get(&free))), Some(b"v".to_vec()));
+    members.move_group(group(&lost), 0);
+    client.reply_to(first).decode::<put_all::Response>();
+    client.reply_to(second).decode::<set::Response>();
+    assert_eq!(value_of(&client.reply_to(third)), Some(b"last".to_vec()));
+    client.reply_to(fourth).decode::<lock::Response>();
+    assert!(client.reply_to(sizes).decode::<size::Response>().response >= 1);
+}
+
+#[test]
+fn requests_wait_where_this_member_does_not_lead_any_more() {
+    let members = patient(2);
+    let mut client = members.0[0].server.client();
+    let here = key_at(0, 2);
+    client.ok(&set(&here, b"v"));
+    members.0[0].loopback.depose(&members.0[0].server.grid, GroupId(group(&here)));
+    let gets: Vec<i64> = (0..20).map(|_| client.send(&get(&here))).collect();
+    let change = client.send(&set(&here, b"w"));
+    let seen = client.send(&get(&here));
+    members.move_group(group(&here), 1);
+    for get in gets {
+        assert_eq!(value_of(&client.reply_to(get)), None, "the log was not copied");
+    }
+    client.reply_to(change).decode::<set::Response>();
+    assert_eq!(value_of(&client.reply_to(seen)), Some(b"w".to_vec()));
+}
+
+#[test]
+fn requests_wait_for_a_member_that_cannot_be_reached_until_another_leads() {
+    let members = patient(2);
+    let mut client = members.0[0].server.client();
+    let key = key_at(1, 2);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    members.tell_that(|view| view.members[1].port = port);
+    let changes: Vec<i64> = (0..100_u32).map(|n| client.send(&set(&key, &n.to_be_bytes()))).collect();
+    let read = client.send(&get(&key));
+    members.move_group(group(&key), 0);
+    for change in changes {
+        client.reply_to(change).decode::<set::Response>();
+    }
+    assert_eq!(value_of(&client.reply_to(read)), Some(99_u32.to_be_bytes().to_vec()));
+}
+
+#[test]
+fn what_waits_for_a_leader_is_bounded_and_told_after_a_while() {
+    let members = Members::with(2, |door| {
+        door.relay_hold_max = Duration::from_millis(50);
+        door.write_buffer_bytes_max = 10_000;
+    });
+    let mut client = members.0[0].server.client();
+    let key = key_at(1, 2);
+    members.0[1].loopback.depose(&members.0[1].server.grid, GroupId(group(&key)));
+    let held_bytes = || members.0[0].server.monitor.statistics().buffer_bytes;
+    let changes: Vec<i64> = (0..200).map(|_| client.send(&set(&key, &[7; 1_000]))).collect();
+    wait_until("requests wait", || held_bytes() > 10_000);
+    let codes: Vec<i32> = changes.into_iter().map(|change| client.reply_to(change).error().0).collect();
+    assert!(codes.iter().all(|code| *code == WRONG_TARGET), "{codes:?}");
+}
+
+/// Sends a change of a key that the other member leads, and has that member hang before it gets it.
+fn change_at_one_that_hangs(members: &Members, client: &mut Client, key: &[u8]) -> i64 {
+    client.ok(&set(key, b"v"));
+    let wire = &members.0[1].wire;
+    wire.hang();
+    let before = wire.passed();
+    let change = client.send(&set(key, b"w"));
+    wait_until("the change is on its way", || wire.passed() > before);
+    change
+}
+
+#[test]
+fn a_leader_that_hangs_is_not_waited_for_when_another_leads() {
+    let members = patient(2);
+    let mut client = members.0[0].server.client();
+    let key = key_at(1, 2);
+    let change = change_at_one_that_hangs(&members, &mut client, &key);
+    let read = client.send(&get(&key));
+    members.move_group(group(&key), 0);
+    let (code, class, _) = client.reply_to(change).error();
+    assert_eq!((code, class.as_str()), (80, "com.hazelcast.core.IndeterminateOperationStateException"));
+    assert_eq!(value_of(&client.reply_to(read)), None, "the log was not copied");
+}
+
+#[test]
+fn a_member_that_shows_no_sign_of_life_is_not_waited_for() {
+    let members = patient(2);
+    let mut client = members.0[0].server.client();
+    let key = key_at(1, 2);
+    let change = change_at_one_that_hangs(&members, &mut client, &key);
+    let read = client.send(&get(&key));
+    assert_eq!(client.reply_to(change).error().0, 80);
+    members.move_group(group(&key), 0);
+    assert_eq!(value_of(&client.reply_to(read)), None);
+}
+
+#[test]
 fn a_lost_way_says_whether_a_request_may_be_sent_again() {
     let members = Members::start(2);
     let mut client = members.0[0].server.client();
@@ -175,7 +298,8 @@ fn a_lost_way_says_whether_a_request_may_be_sent_again() {
     members.0[1].wire.cut();
     let (code, class, _) = client.reply_to(change).error();
     assert_eq!((code, class.as_str()), (80, "com.hazelcast.core.IndeterminateOperationStateException"));
-    assert_eq!(client.reply_to(read).error().0, WRONG_TARGET);
+    // What changes nothing is asked once more, by another connection.
+    assert_eq!(value_of(&client.reply_to(read)), Some(b"v".to_vec()));
     members.0[1].loopback.resume();
     // The next request opens a new one.
     client.ok(&set(&key, b"x"));
@@ -184,7 +308,7 @@ fn a_lost_way_says_whether_a_request_may_be_sent_again() {
 
 #[test]
 fn a_member_that_cannot_be_reached_is_a_reason_to_ask_again() {
-    let members = Members::start(2);
+    let members = impatient(2);
     let mut client = members.0[0].server.client();
     let key = key_at(1, 2);
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -209,7 +333,7 @@ fn a_member_that_cannot_be_reached_is_a_reason_to_ask_again() {
 
 #[test]
 fn nothing_is_sent_on_twice() {
-    let members = Members::start(2);
+    let members = impatient(2);
     let [a, b] = [members.0[0].uuid(), members.0[1].uuid()];
     // Each believes in the other, and nobody leads.
     for group in 0..GROUPS {
@@ -293,7 +417,7 @@ fn a_whole_map_is_that_of_all_members() {
 
 #[test]
 fn a_whole_map_is_not_answered_for_by_parts_that_moved() {
-    let members = Members::start(2);
+    let members = impatient(2);
     let mut client = members.0[0].server.client();
     client.ok(&set(&key(1), b"v"));
     // The view says one thing, and the logs another.

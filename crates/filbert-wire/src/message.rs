@@ -103,6 +103,7 @@ pub struct Message<'a> {
     first: Frame<'a>,
     /// The frames after the first.
     rest: Frames<'a>,
+    bytes: &'a [u8],
 }
 
 impl<'a> Message<'a> {
@@ -148,7 +149,14 @@ impl<'a> Message<'a> {
             correlation: CorrelationId(i64::from_le_bytes(correlation)),
             first,
             rest,
+            bytes,
         })
+    }
+
+    /// All of it.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
     }
 
     /// Which message this is.

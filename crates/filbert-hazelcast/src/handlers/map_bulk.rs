@@ -216,7 +216,14 @@ fn handle_evict_all(session: &mut Session, message: &Message<'_>) -> Outcome {
 /// What answers a change of a whole map from whichever thread has its reply.
 fn empty_later(session: &Session, message: &Message<'_>, answer: fn(CorrelationId, &mut Vec<u8>)) -> ParkedReply {
     let (link, correlation) = (session.link.clone(), message.correlation_id());
+    let again = session.again(message, None);
     Box::new(move |result: Result<Reply<'_>, GridError>| {
+        if let (Err(error), Some(again)) = (&result, again)
+            && again.may_follow(error.kind())
+        {
+            again.fail(&Box::<Failure>::from(error.clone()));
+            return;
+        }
         link.outbox.append_answer(|out| match result {
             Ok(_) => answer(correlation, out),
             Err(error) => Box::<Failure>::from(error).encode(correlation, out),

@@ -1,8 +1,8 @@
 //! Reads of one key or of a figure of the map: none waits for a lock.
 
-use filbert_grid::{EntryView, Map, PartitionId};
+use filbert_grid::{EntryView, ErrorKind, Map, PartitionId};
 use filbert_wire::{
-    CorrelationId, Message, MessageId, Response,
+    CorrelationId, Message, MessageId, Request, Response,
     structure::SimpleEntryView,
     table::map::{contains_key, contains_value, get, get_entry_view, is_empty, is_locked, size},
 };
@@ -42,7 +42,7 @@ fn handle_get(session: &mut Session, message: &Message<'_>) -> Outcome {
 #[derive(Debug, Clone)]
 pub(crate) struct Get<'a> {
     request: get::Request<'a>,
-    partition: PartitionId,
+    pub(crate) partition: PartitionId,
     correlation: CorrelationId,
 }
 
@@ -56,6 +56,14 @@ impl<'a> Get<'a> {
         let request: get::Request<'a> = message.decode().ok()?;
         let partition = session.partition(request.key);
         Some(Self { request, partition, correlation: message.correlation_id() })
+    }
+
+    /// The message again.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let partition = i32::try_from(self.partition.0).unwrap_or(-1);
+        self.request.encode(self.correlation, partition, &mut bytes);
+        bytes
     }
 
     /// Whether both ask for the same map.
@@ -73,13 +81,18 @@ pub(crate) fn handle_gets(session: &mut Session, gets: &[Option<Get<'_>>], out_b
         *place = (get.partition, get.request.key);
     }
     let keys = keys.get(..gets.len()).unwrap_or(&keys);
-    let out = &mut session.out;
+    let (out, relays) = (&mut session.out, &session.relays);
     match session.handles.find(&session.grid, first.request.name) {
         Ok(map) if session.is_replicated => gets
             .iter()
             .flatten()
             .position(|get| {
-                answer_get(map, get, out);
+                if let Err(failure) = answer_get(map, get, out) {
+                    match relays {
+                        Some(relays) if failure.kind == ErrorKind::NotLeader => relays.hold_get(get, &failure),
+                        _ => failure.encode(get.correlation, out),
+                    }
+                }
                 out.len() > out_bytes_max
             })
             .map_or(gets.len(), |last| last + 1),
@@ -100,17 +113,17 @@ pub(crate) fn handle_gets(session: &mut Session, gets: &[Option<Get<'_>>], out_b
 }
 
 /// Answers one get, if this member may.
-fn answer_get(map: &Map, get: &Get<'_>, out: &mut Vec<u8>) {
+fn answer_get(map: &Map, get: &Get<'_>, out: &mut Vec<u8>) -> Outcome {
     let start = out.len();
     let read = map.answering(get.partition, || {
         map.get(get.partition, get.request.key, |value| {
             get::Response { response: value }.encode(get.correlation, out);
         });
     });
-    if let Err(error) = read {
+    read.map_err(|error| {
         out.truncate(start);
-        Box::<Failure>::from(error).encode(get.correlation, out);
-    }
+        error.into()
+    })
 }
 
 fn handle_contains_key(session: &mut Session, message: &Message<'_>) -> Outcome {

@@ -10,6 +10,7 @@ use filbert_wire::{
 };
 use parking_lot::Mutex;
 
+use super::held::Again;
 use super::scoped::encoded;
 use crate::deferred::Place;
 use crate::failure::Failure;
@@ -34,6 +35,8 @@ struct State {
     failed: Option<Vec<u8>>,
     /// Where the reply goes; taken by the last part.
     place: Option<Place>,
+    /// To ask again, when members do not lead what they were asked about.
+    again: Option<Again>,
 }
 
 impl Gather {
@@ -44,8 +47,9 @@ impl Gather {
         place: Place,
         bytes_max: usize,
         emptied: Emptied,
+        again: Option<Again>,
     ) -> Arc<Self> {
-        let state = State { missing, parts: Vec::new(), bytes: 0, failed: None, place: Some(place) };
+        let state = State { missing, parts: Vec::new(), bytes: 0, failed: None, place: Some(place), again };
         let (id, correlation) = (message.id(), message.correlation_id());
         Arc::new(Self { id, correlation, bytes_max, emptied, state: Mutex::new(state) })
     }
@@ -54,8 +58,8 @@ impl Gather {
     pub(super) fn take(&self, part: Result<Vec<u8>, Box<Failure>>) {
         let mut state = self.state.lock();
         match part {
-            Err(failure) => _ = state.failed.get_or_insert_with(|| encoded(&failure, self.correlation)),
-            Ok(part) if is_error(&part) => _ = state.failed.get_or_insert(part),
+            Err(failure) => state.fail(encoded(&failure, self.correlation)),
+            Ok(part) if is_error(&part) => state.fail(part),
             Ok(part) => {
                 state.bytes = state.bytes.saturating_add(part.len());
                 if state.bytes > self.bytes_max {
@@ -71,8 +75,18 @@ impl Gather {
             return;
         }
         let Some(place) = state.place.take() else { return };
-        let (parts, failed) = (std::mem::take(&mut state.parts), state.failed.take());
+        let (parts, failed, again) = (std::mem::take(&mut state.parts), state.failed.take(), state.again.take());
         drop(state);
+        if let (Some(failed), Some(again)) = (&failed, again)
+            && Message::parse(failed).is_ok_and(|failed| again.may_follow_answer(&failed))
+        {
+            if let (Some((map, kind)), affected @ 1..) = (&self.emptied, sum(&parts).unwrap_or_default()) {
+                map.tell_emptied(*kind, affected);
+            }
+            drop(place);
+            again.hold(failed.clone());
+            return;
+        }
         let affected = match &self.emptied {
             Some(_) => sum(&parts).unwrap_or_default(),
             None => 0,
@@ -151,6 +165,19 @@ impl Gather {
             }
         }
         listing.finish()
+    }
+}
+
+impl State {
+    /// The first failure stays, unless it is one after which the request may be made again.
+    fn fail(&mut self, failure: Vec<u8>) {
+        let may_follow = |again: &Again| {
+            let failed = self.failed.as_deref().and_then(|failed| Message::parse(failed).ok());
+            failed.is_some_and(|failed| again.may_follow_answer(&failed))
+        };
+        if self.failed.is_none() || self.again.as_ref().is_some_and(may_follow) {
+            self.failed = Some(failure);
+        }
     }
 }
 

@@ -15,10 +15,11 @@
 //!
 //! # Invariants
 //!
-//! - A request that was sent on is not sent on again: connections of `task.rs` have no [`Relays`]. A member that does not lead says so,
-//!   and the client asks again.
+//! - A request that was sent on is not sent on again: connections of `task.rs` have no [`Relays`]. A member that does not lead says so.
+//! - What nobody has made, or may be made twice, waits until it is known who leads, and is made again (`held.rs`). The client is told
+//!   to try again after a while only.
 //! - Requests of one connection about one partition are done in their order. Those for one member go one way; a request goes
-//!   another way only when those before it are answered (`Session::must_wait_for_relays`).
+//!   another way only when those before it are answered (`Session::put_off`).
 //! - Every request that was taken is answered once. When the way to a member is lost, the error says whether the request may be sent again.
 //! - Requests that are not answered count in `write_buffer_bytes_max`, and while so many bytes of replies wait, none are read
 //!   from other members.
@@ -34,6 +35,8 @@ use crate::failure::{Failure, Outcome};
 use crate::session::Session;
 
 mod gather;
+mod held;
+mod holding;
 mod listeners;
 mod pipe;
 mod route;
@@ -41,10 +44,13 @@ pub(crate) mod scoped;
 mod sending;
 mod task;
 
+pub(crate) use held::Again;
+pub(crate) use holding::Waiting;
 pub(crate) use route::Way;
 pub(crate) use task::PREAMBLE;
 
 use gather::Gather;
+use held::{Held, Turn};
 use listeners::{At, Listeners, Registered};
 use pipe::{Parcel, Pipe, To, Traffic};
 
@@ -65,10 +71,19 @@ pub(crate) struct Relays {
     own_correlation: i64,
     /// How many changes of the cluster were looked at.
     changes_seen: u64,
+    /// Requests that wait until it is known who leads.
+    held: Arc<Held>,
+    /// The one of them that is being made again.
+    turn: Option<Turn>,
+    /// Whether all of them are tried, though the view has not changed.
+    is_tick: bool,
+    /// The change after which this connection is woken for them.
+    woken_after: Option<u64>,
 }
 
 impl Drop for Relays {
     fn drop(&mut self) {
+        self.held.close();
         for pipe in self.pipes.values() {
             pipe.close();
         }
@@ -93,6 +108,10 @@ impl Relays {
             authentication,
             own_correlation: i64::MIN,
             changes_seen: session.views.change_count(),
+            held: Arc::new(Held::new(session.link.clone(), session.config.relay_hold_max)),
+            turn: None,
+            is_tick: false,
+            woken_after: None,
         };
         relays.look_at_view();
         relays
@@ -101,7 +120,12 @@ impl Relays {
     /// Bytes of requests that are not answered.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        self.traffic.bytes()
+        self.traffic.bytes().saturating_add(self.held.bytes())
+    }
+
+    /// Bytes of requests that wait until it is known who leads.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held.bytes()
     }
 
     /// Looks who leads what, before a batch of requests.

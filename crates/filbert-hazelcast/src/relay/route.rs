@@ -66,6 +66,8 @@ pub(crate) enum Way {
     Events,
     /// The end of one.
     NoEvents,
+    /// It waits behind others of its partition.
+    Later(PartitionId),
     /// It is refused.
     Refused,
 }

@@ -1,14 +1,16 @@
 //! What a session does with requests that are not for its member alone, and how it follows the cluster.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use filbert_grid::{Cluster, ErrorKind, EventKind, ListenerId, PartitionId};
+use filbert_grid::{Cluster, EventKind, ListenerId, PartitionId};
 use filbert_wire::{
     Message, Uuid,
     table::map::{add_index, clear, evict_all, remove_entry_listener},
 };
 
 use super::gather::{Emptied, Gather};
+use super::held::Again;
 use super::pipe::{Parcel, To};
 use super::{ToRegister, Way, listeners, scoped};
 use crate::deferred::{NO_QUERIES, Place};
@@ -21,20 +23,6 @@ impl Session {
     /// The cluster to whose other members this client's requests may be sent on.
     pub(crate) fn relays_to(&self) -> Option<&Arc<dyn Cluster>> {
         self.grid.cluster().filter(|_| self.is_replicated && !self.is_relay)
-    }
-
-    /// Whether a request has to wait until others of its partition, which went elsewhere, are answered.
-    #[cold]
-    pub(crate) fn must_wait_for_relays(&self, way: Way) -> bool {
-        let Some(relays) = &self.relays else { return false };
-        match way {
-            Way::Here(Some(partition)) => relays.traffic.busy_at(partition).is_some(),
-            Way::Member(member, Some(partition)) => {
-                self.in_flight.wake_at_next();
-                relays.traffic.busy_at(partition).is_some_and(|at| at != member) || self.in_flight.any_of(partition)
-            }
-            _ => false,
-        }
     }
 
     /// Has a request answered that is not for this member alone; `bytes` are the whole message. False when the connection must be
@@ -55,21 +43,19 @@ impl Session {
                 self.unregister_elsewhere(message);
                 return self.handle(message);
             }
+            Way::Later(partition) => {
+                self.hold_behind(message, partition);
+                Ok(())
+            }
             Way::Refused => Err(Failure::unsupported(message.id(), "over several members is not supported yet")),
         };
         match outcome {
             Ok(()) => true,
             Err(failure) => {
                 self.out.truncate(start);
-                self.fail(&failure, message.correlation_id(), Some(message.id()))
+                self.fail_or_hold(&failure, message)
             }
         }
-    }
-
-    /// A request that cannot be put off, though others before it are not answered.
-    pub(crate) fn refuse_out_of_order(&mut self, message: &Message<'_>) -> bool {
-        let text = format!("{} comes before others of its partition are done, it can be sent again", message.id());
-        self.fail(&Failure::new(ErrorKind::NotLeader, text), message.correlation_id(), Some(message.id()))
     }
 
     fn pass_on(
@@ -81,7 +67,14 @@ impl Session {
     ) -> Outcome {
         let Some(relays) = &mut self.relays else { return Ok(()) };
         let (id, correlation) = (message.id(), message.correlation_id());
-        relays.push(member, Parcel { id, correlation, partition, bytes, to: To::Client })
+        let again = relays.again(message, partition, Some(member));
+        let pipe = relays.pipe(member)?;
+        if let Some(partition) = partition.filter(|partition| relays.held.has(*partition)) {
+            // The way was lost just now, with others of the partition on it.
+            self.hold_behind(message, partition);
+            return Ok(());
+        }
+        pipe.push(Parcel { id, correlation, partition, bytes, to: To::Client(again) })
     }
 
     /// Asks each member about the partitions that it leads.
@@ -99,7 +92,8 @@ impl Session {
             }
             _ => None,
         };
-        let gather = self.gathering(message, by_leader.len(), emptied)?;
+        let again = self.relays.as_ref().map(|relays| relays.again(message, None, None));
+        let gather = self.gathering(message, by_leader.len(), emptied, again)?;
         let (id, correlation) = (message.id(), message.correlation_id());
         for (member, led) in by_leader {
             let gather = gather.clone();
@@ -114,15 +108,21 @@ impl Session {
         Ok(())
     }
 
-    fn gathering(&self, message: &Message<'_>, parts: usize, emptied: Emptied) -> Result<Arc<Gather>, Box<Failure>> {
-        Ok(Gather::new(message, parts, Place::take(self)?, self.config.reply_bytes_max, emptied))
+    fn gathering(
+        &self,
+        message: &Message<'_>,
+        parts: usize,
+        emptied: Emptied,
+        again: Option<Again>,
+    ) -> Result<Arc<Gather>, Box<Failure>> {
+        Ok(Gather::new(message, parts, Place::take(self)?, self.config.reply_bytes_max, emptied, again))
     }
 
     /// Asks every member the same.
     fn ask_all(&mut self, message: &Message<'_>, bytes: &[u8]) -> Outcome {
         let Some(relays) = &self.relays else { return Ok(()) };
         let others = relays.others();
-        let gather = self.gathering(message, others.len() + 1, None)?;
+        let gather = self.gathering(message, others.len() + 1, None, None)?;
         if message.id() == add_index::ID {
             let gather = gather.clone();
             let tell = Box::new(move |answer| gather.take(answer));
@@ -156,7 +156,7 @@ impl Session {
             self.out.extend_from_slice(&reply);
             return Ok(());
         };
-        let gather = match self.gathering(message, others.len() + 1, None) {
+        let gather = match self.gathering(message, others.len() + 1, None, None) {
             Ok(gather) => gather,
             Err(failure) => {
                 self.grid.remove_map_listener(map, ListenerId(local));
@@ -203,6 +203,11 @@ impl Session {
             }
             is_member && !pipe.is_broken()
         });
+        let now = Instant::now();
+        for (member, pipe) in &relays.pipes {
+            let has_moved = |partition| view.leader(partition).is_some_and(|leader| leader.uuid != *member);
+            pipe.follow(has_moved, now);
+        }
         if relays.listeners.is_empty() {
             return;
         }

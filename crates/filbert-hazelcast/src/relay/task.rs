@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use filbert_wire::{
     CorrelationId, Limits, Message, MessageId, Request, Split, Splitter, Uuid,
@@ -27,6 +27,11 @@ const ANSWER_MARGIN_BYTES: usize = 1 << 20;
 
 /// How long the way to a member is not tried by itself after it was lost.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// How often the time is looked at while answers are awaited.
+const LOOK: Duration = Duration::from_millis(250);
+/// How often a member is asked for a sign of life while answers are awaited.
+const ALIVE: Duration = Duration::from_secs(1);
 
 /// At most so long nothing is sent, so that the other member does not take the client for gone; as stock clients do.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
@@ -142,18 +147,54 @@ impl Task {
 
     async fn send(&self, write: &mut (impl AsyncWriteExt + Unpin)) -> io::Result<()> {
         let interval = PING_INTERVAL.min(self.pipe.traffic.config.heartbeat_timeout / 4);
+        let mut sent = Instant::now();
         loop {
             match self.pipe.next() {
-                Next::Send(bytes) => write.write_all(&bytes).await?,
+                Next::Send(bytes) => {
+                    self.write(write, &bytes).await?;
+                    sent = Instant::now();
+                }
                 Next::Close => return Ok(()),
                 Next::Wait => {
-                    if timeout(interval, self.pipe.filled.notified()).await.is_err() {
+                    let (pause, silence) = if self.pipe.is_awaited() { (LOOK, ALIVE) } else { (interval, interval) };
+                    if timeout(pause, self.pipe.filled.notified()).await.is_ok() {
+                        continue;
+                    }
+                    self.look()?;
+                    if sent.elapsed() >= silence {
                         let mut bytes = Vec::new();
                         ping::Request {}.encode(PING, -1, &mut bytes);
-                        write.write_all(&bytes).await?;
+                        self.write(write, &bytes).await?;
+                        sent = Instant::now();
                     }
                 }
             }
+        }
+    }
+
+    async fn write(&self, write: &mut (impl AsyncWriteExt + Unpin), mut bytes: &[u8]) -> io::Result<()> {
+        self.pipe.sent(false);
+        while !bytes.is_empty() {
+            match timeout(LOOK, write.write(bytes)).await {
+                Ok(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    bytes = bytes.get(written?..).unwrap_or_default();
+                    if !bytes.is_empty() {
+                        // It takes what it is sent.
+                        self.pipe.sent(true);
+                    }
+                }
+                Err(_) => self.look()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what is not waited for any longer; an error when the member is silent.
+    fn look(&self) -> io::Result<()> {
+        match self.pipe.look(Instant::now()) {
+            true => Err(io::Error::new(io::ErrorKind::TimedOut, "it shows no sign of life")),
+            false => Ok(()),
         }
     }
 
@@ -166,7 +207,7 @@ impl Task {
             input.bytes.reserve(self.pipe.traffic.config.read_buffer_bytes);
             match read.try_read_buf(&mut input.bytes) {
                 Ok(0) => return "it has closed the connection".to_owned(),
-                Ok(_) => {}
+                Ok(_) => self.pipe.heard(),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return error.to_string(),
             }
@@ -204,7 +245,9 @@ impl Task {
             if traffic.link.outbox.reply_bytes() <= traffic.config.write_buffer_bytes_max {
                 return;
             }
+            self.pipe.set_paused(true);
             drained.await;
+            self.pipe.set_paused(false);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{
     io::{Read, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     sync::{
-        Arc, Mutex,
+        Arc, Condvar, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
@@ -162,6 +162,7 @@ pub struct Wire {
     open: Arc<Mutex<Vec<TcpStream>>>,
     ended: Arc<AtomicBool>,
     passed: Arc<AtomicUsize>,
+    hangs: Arc<(Mutex<bool>, Condvar)>,
 }
 
 impl Wire {
@@ -170,8 +171,9 @@ impl Wire {
         let address = listener.local_addr().unwrap();
         let (open, ended) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
         let passed = Arc::new(AtomicUsize::new(0));
+        let hangs: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         thread::spawn({
-            let (open, ended, passed) = (open.clone(), ended.clone(), passed.clone());
+            let (open, ended, passed, hangs) = (open.clone(), ended.clone(), passed.clone(), hangs.clone());
             move || {
                 for near in listener.incoming() {
                     if ended.load(Ordering::SeqCst) {
@@ -183,18 +185,23 @@ impl Wire {
                     far.set_nodelay(true).unwrap();
                     open.lock().unwrap().extend([near.try_clone().unwrap(), far.try_clone().unwrap()]);
                     let (near2, far2) = (near.try_clone().unwrap(), far.try_clone().unwrap());
-                    let passed = passed.clone();
-                    thread::spawn(move || copy(near, far, &passed));
-                    thread::spawn(move || copy(far2, near2, &AtomicUsize::new(0)));
+                    let (passed, hangs, hangs2) = (passed.clone(), hangs.clone(), hangs.clone());
+                    thread::spawn(move || copy(near, far, &passed, &hangs));
+                    thread::spawn(move || copy(far2, near2, &AtomicUsize::new(0), &hangs2));
                 }
             }
         });
-        Self { address, open, ended, passed }
+        Self { address, open, ended, passed, hangs }
     }
 
-    /// Bytes that have gone to the member.
+    /// Bytes that were sent to the member.
     pub fn passed(&self) -> usize {
         self.passed.load(Ordering::SeqCst)
+    }
+
+    /// Takes what is sent from now on, and brings nothing over, as a process that is stopped.
+    pub fn hang(&self) {
+        *self.hangs.0.lock().unwrap() = true;
     }
 
     /// Cuts all connections that there are.
@@ -208,18 +215,21 @@ impl Wire {
 impl Drop for Wire {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::SeqCst);
+        *self.hangs.0.lock().unwrap() = false;
+        self.hangs.1.notify_all();
         TcpStream::connect(self.address).ok();
         self.cut();
     }
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream, passed: &AtomicUsize) {
+fn copy(mut from: TcpStream, mut to: TcpStream, passed: &AtomicUsize, (hangs, go_on): &(Mutex<bool>, Condvar)) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(bytes) = from.read(&mut buffer) {
+        passed.fetch_add(bytes, Ordering::SeqCst);
+        drop(go_on.wait_while(hangs.lock().unwrap(), |hangs| *hangs).unwrap());
         if bytes == 0 || to.write_all(&buffer[..bytes]).is_err() {
             break;
         }
-        passed.fetch_add(bytes, Ordering::SeqCst);
     }
     to.shutdown(Shutdown::Write).ok();
 }
