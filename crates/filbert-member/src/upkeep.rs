@@ -20,6 +20,8 @@ use crate::view::Views;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Between two looks at which groups this member leads: a part of each failover.
+const LEADING_PAUSE: Duration = Duration::from_millis(20);
 /// Others are told of what this member leads so often, even without a change.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 /// A member that has caught up within so many entries is close enough to vote: it has the rest before the change is made.
@@ -113,7 +115,10 @@ fn led<S: StateMachine>(id: GroupId, group: &Group<BootRuntime, S>) -> Option<Le
 impl Upkeep {
     /// Looks after the groups until the future is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
-        let mut told = (Leading::default(), Instant::now());
+        tokio::join!(self.tell_others(), self.look_after());
+    }
+
+    async fn look_after(&self) {
         let mut handed = Instant::now();
         let registry = self.asking.registry().clone();
         let mut known: Arc<RegistryState> = Arc::default();
@@ -124,12 +129,6 @@ impl Upkeep {
                 known = state.clone();
                 self.views.renew();
             }
-            let leading = self.leading();
-            self.views.hear(self.member, &leading);
-            if leading != told.0 || told.1.elapsed() >= TOLD_EVERY {
-                self.tell(&state, &leading);
-                told = (leading, Instant::now());
-            }
             for (id, group) in (0..).map(GroupId).zip(&self.groups) {
                 self.step(group, &state, &state.places(id), &BTreeSet::new(), &mut handed).await;
             }
@@ -137,6 +136,25 @@ impl Upkeep {
             self.step(self.asking.group(), &state, &state.registry_places(), &followers, &mut handed).await;
             self.bury(&state).await;
             tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Tells others what this member leads. It waits for nothing else: until it is told, clients' requests wait.
+    async fn tell_others(&self) {
+        let mut told = (Leading::default(), Instant::now());
+        let mut looked = (Vec::new(), Instant::now());
+        loop {
+            let terms: Vec<Option<u64>> = self.groups.iter().map(Group::has_lease).collect();
+            if terms != looked.0 || looked.1.elapsed() >= PAUSE {
+                looked = (terms, Instant::now());
+                let leading = self.leading();
+                self.views.hear(self.member, &leading);
+                if leading != told.0 || told.1.elapsed() >= TOLD_EVERY {
+                    self.tell(&self.asking.registry().state(), &leading);
+                    told = (leading, Instant::now());
+                }
+            }
+            tokio::time::sleep(LEADING_PAUSE).await;
         }
     }
 
