@@ -22,6 +22,12 @@ def _command():
     return json.loads(command)
 
 
+def program(*arguments):
+    """Runs one of the program's other commands to its end: exit code, output, errors."""
+    done = subprocess.run(_command() + list(arguments), capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
 class Member:
     """A running member; `stop` ends it, and so does leaving the `with` block."""
 
@@ -62,6 +68,14 @@ class Member:
     @property
     def process_id(self):
         return self._process.pid
+
+    def wait(self):
+        """Waits until the member has ended by itself and returns its exit status."""
+        return self._process.wait(60)
+
+    def output(self):
+        """What it has written."""
+        return "".join(self._lines)
 
     def stop(self):
         """Ends the member as an operator does and returns its exit status."""

@@ -1,5 +1,8 @@
 """Three members as one cluster: the stock client finds all of them, any of them serves it, and one of them may die."""
 
+import json
+import os
+import signal
 import threading
 import time
 
@@ -8,7 +11,7 @@ import pytest
 from hazelcast.errors import IndeterminateOperationStateError, TargetDisconnectedError
 
 from cluster import Cluster
-from member import eventually
+from member import eventually, program
 
 
 @pytest.fixture
@@ -140,3 +143,97 @@ def test_a_member_goes_and_nothing_that_was_acknowledged_is_lost(cluster, in_ord
         writers.end()
     finally:
         client.shutdown()
+
+
+def ask(member, *arguments):
+    """What `filbert cluster` says to a member's HTTP door: exit code, output, errors."""
+    return program("cluster", "--host", f"127.0.0.1:{member.http_port}", *arguments)
+
+
+def status(member):
+    code, output, errors = ask(member, "status", "--json")
+    assert code == 0, errors
+    return json.loads(output)
+
+
+def is_whole(member, members):
+    told = status(member)
+    groups = told["groups"]
+    return len(told["members"]) == members and told["replicas"]["held"] == members and all(g["leader"] for g in groups)
+
+
+def id_of(member):
+    return status(member)["member"]
+
+
+def test_an_operator_sees_the_cluster_and_has_a_member_leave(cluster):
+    first, second, third = cluster.members
+    eventually(lambda: all(is_whole(member, 3) for member in cluster.members))
+    # On a busy machine, somebody may not be heard of for a moment.
+    told = eventually(lambda: (told := status(first))["warnings"] == [] and told)
+    assert told["replicas"]["wanted"] == 3
+    assert {each["state"] for each in told["members"]} == {"active"}
+    assert sorted(each["address"] for each in told["members"]) == sorted(cluster.join)
+    code, table, _ = ask(first, "status")
+    assert code == 0 and all(address in table for address in cluster.join)
+    client = connect(cluster)
+    try:
+        numbers = client.get_map("numbers").blocking()
+        for n in range(200):
+            numbers.set(n, n)
+        # By its address, at another member.
+        address = next(each["address"] for each in told["members"] if each["id"] == id_of(third))
+        code, output, errors = ask(first, "leave", address)
+        assert code == 0 and "has left" in output, errors
+        assert third.wait() == 0
+        cluster.members.remove(third)
+        assert len(status(first)["members"]) == 2
+        assert all(numbers.get(n) == n for n in range(200))
+        eventually(lambda: any("no majority without each other" in each["text"] for each in status(second)["warnings"]))
+    finally:
+        client.shutdown()
+
+
+def test_a_dead_member_is_taken_out_at_once_and_a_living_one_is_not(cluster):
+    first, second, third = cluster.members
+    eventually(lambda: all(is_whole(member, 3) for member in cluster.members))
+    dead = id_of(third)
+    code, _, errors = ask(first, "remove", str(dead))
+    assert code == 1 and "is alive" in errors, errors
+    code, _, errors = ask(first, "remove", "77")
+    assert code == 1 and "there is no member" in errors, errors
+    cluster.end(third, in_order=False)
+    code, _, errors = ask(first, "remove", str(dead))
+    assert code == 0, errors
+    assert len(status(first)["members"]) == 2
+    eventually(lambda: not any(group["leader"] is None for group in status(second)["groups"]))
+
+
+def test_a_member_that_was_taken_out_while_it_was_stopped_ends_and_says_so(cluster):
+    first, second, third = cluster.members
+    eventually(lambda: all(is_whole(member, 3) for member in cluster.members))
+    away = id_of(third)
+    os.kill(third.process_id, signal.SIGSTOP)
+    try:
+        code, _, errors = ask(first, "remove", str(away))
+        assert code == 0, errors
+    finally:
+        os.kill(third.process_id, signal.SIGCONT)
+    assert third.wait() == 5
+    assert "taken out of its cluster" in third.output()
+    cluster.members.remove(third)
+
+
+def test_a_lost_majority_is_told_and_not_recovered(cluster):
+    first, second, third = cluster.members
+    eventually(lambda: all(is_whole(member, 3) for member in cluster.members))
+    cluster.end(second, in_order=False)
+    cluster.end(third, in_order=False)
+    eventually(lambda: all(group["leader"] is None for group in status(first)["groups"]))
+    assert status(first)["warnings"][0]["level"] == "critical"
+    code, _, errors = ask(first, "recover")
+    assert code == 1 and "--accept-data-loss" in errors, errors
+    code, _, errors = ask(first, "recover", "--accept-data-loss")
+    assert code == 1 and "cannot be recovered yet" in errors, errors
+    # It could not leave in order.
+    cluster.end(first, in_order=False)

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::clock::GroupClock;
+use crate::counters::{Counting, add};
 use crate::lease::Lease;
 use crate::link::Links;
 use crate::partitions::Partitions;
@@ -27,7 +28,8 @@ use crate::transport::Transport;
 use crate::types::{Raft, Vote};
 use crate::wire::{Request, Response, Source};
 use crate::{
-    GroupError, GroupId, GroupSettings, MemberId, OriginId, OwnedReply, ReadError, RequestError, SubmitError, upkeep,
+    GroupCounters, GroupError, GroupId, GroupSettings, MemberId, OriginId, OwnedReply, ReadError, RequestError,
+    SubmitError, upkeep,
 };
 
 /// The time of day, in milliseconds since the Unix epoch. It may jump: groups make it go forward.
@@ -56,6 +58,7 @@ pub(crate) struct Shared<R: AsyncRuntime, S: StateMachine> {
     pub(crate) log_size: Arc<Size>,
     log: RaftLog,
     pub(crate) clock: Arc<GroupClock>,
+    pub(crate) counting: Arc<Counting>,
     /// What the lease's nanoseconds are counted from.
     base: R::Instant,
     /// The leader's number and 1; 0 = not known.
@@ -115,7 +118,19 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         let bytes_per_s_max = settings.snapshot_bytes_per_s_max.max(1);
         let of_links = Arc::clone(&clock);
         let state = PhantomData;
-        let links = Links { transport, member, group, clock: of_links, timeout, page_bytes, bytes_per_s_max, state };
+        let counting = Arc::<Counting>::default();
+        let of_counting = Arc::clone(&counting);
+        let links = Links {
+            transport,
+            member,
+            group,
+            clock: of_links,
+            timeout,
+            page_bytes,
+            bytes_per_s_max,
+            counting: of_counting,
+            state,
+        };
         let machine = Machine(Arc::clone(&replica));
         let started = Raft::<R, S>::new(member, Arc::new(config), links, log.clone(), machine).await;
         let raft = started.map_err(|error| failed(error.to_string()))?;
@@ -128,6 +143,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             log_size: log.size(),
             log,
             clock,
+            counting,
             base: R::Instant::now(),
             leader: AtomicU64::new(0),
             waiting: Arc::default(),
@@ -150,6 +166,12 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
 
     pub(crate) fn failed(&self, what: &'static str, why: String) -> GroupError {
         GroupError { group: self.0.replica.group, what, why }
+    }
+
+    /// What this member's copy has done since it started.
+    #[must_use]
+    pub fn counters(&self) -> GroupCounters {
+        self.0.counting.read()
     }
 
     /// This member.
@@ -336,6 +358,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         page: Bytes,
     ) -> Result<Response<R>, RequestError> {
         let group = self.0.replica.group;
+        add(&self.0.counting.snapshot_bytes_received, page.len());
         let brought = {
             let mut slot = self.0.taking.lock();
             if number == 0 && slot.as_ref().is_none_or(|taking| taking.snapshot != snapshot) {

@@ -31,6 +31,7 @@
 
 mod awaiting;
 mod clock;
+mod counters;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;
@@ -56,6 +57,7 @@ mod types;
 mod upkeep;
 mod wire;
 
+pub use counters::GroupCounters;
 pub use error::{GroupError, MembershipError, OriginRefusal, ReadError, RequestError, SubmitError, TransportError};
 pub use group::{Group, ReadPoint, Turn, WallClock};
 pub use heartbeats::SharedHeartbeats;

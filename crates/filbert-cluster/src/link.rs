@@ -20,6 +20,7 @@ use openraft::raft::{
 use openraft::{AsyncRuntime, Instant, OptionalSend, RaftNetworkV2};
 
 use crate::clock::GroupClock;
+use crate::counters::{Counting, add};
 use crate::snapshot::SnapshotData;
 use crate::state_machine::StateMachine;
 use crate::transport::{Lane, Transport};
@@ -42,6 +43,7 @@ pub(crate) struct Links<S> {
     pub(crate) page_bytes: usize,
     /// Of a snapshot.
     pub(crate) bytes_per_s_max: u64,
+    pub(crate) counting: Arc<Counting>,
     /// Whose snapshots are sent.
     pub(crate) state: PhantomData<fn() -> S>,
 }
@@ -56,6 +58,7 @@ impl<S> Clone for Links<S> {
             timeout: self.timeout,
             page_bytes: self.page_bytes,
             bytes_per_s_max: self.bytes_per_s_max,
+            counting: Arc::clone(&self.counting),
             state: PhantomData,
         }
     }
@@ -299,6 +302,7 @@ impl<S: StateMachine> Link<S> {
         for number in 0.. {
             R::sleep_until(free_at).await;
             let page = making.next_page(self.links.page_bytes);
+            add(&self.links.counting.snapshot_bytes_sent, page.len());
             // What comes late is not made up for: the limit is one of every moment.
             free_at = R::Instant::now() + self.time_of(page.len());
             let snapshot = making.number;

@@ -14,6 +14,7 @@ use openraft::raft::ClientWriteResult;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
+use crate::counters::add;
 use crate::group::Shared;
 use crate::replica::Replica;
 use crate::state_machine::StateMachine;
@@ -226,6 +227,7 @@ async fn propose<R: AsyncRuntime, S: StateMachine>(
         }
     };
     let responder = OnResult(Box::new(on_result));
+    add(&group.counting.proposals, 1);
     let bytes = write_batch(&BatchEntry { stamp: time, requirement, submissions });
     let write = group.raft.write(Batch { bytes, ticket });
     if let Err(error) = write.with_leader(Committed::new(term)).responder(responder).await {

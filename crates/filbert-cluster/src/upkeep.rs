@@ -10,6 +10,7 @@ use bytes::Bytes;
 use openraft::async_runtime::WatchReceiver;
 use openraft::{AsyncRuntime, Instant, RaftMetrics, ServerState};
 
+use crate::counters::add;
 use crate::group::Shared;
 use crate::state_machine::StateMachine;
 use crate::types::Types;
@@ -41,6 +42,7 @@ pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S
                     group.replica.state.leadership_gained();
                     group.replica.leading.store(term, Ordering::SeqCst);
                     begun_term = term;
+                    add(&group.counting.elections_won, 1);
                 }
                 group.lease.extend(term, group.nanoseconds(acknowledged), group.settings.lease_ms * 1_000_000);
             }

@@ -147,9 +147,8 @@ impl Grid {
             let Some(map) = self.existing_map(&name) else { continue };
             let start = of_map(&name);
             let of_map = definitions.by_name.range(start.clone()..).take_while(|(name, _)| name.starts_with(&start));
-            let wanted: Vec<IndexConfig> = of_map
-                .filter_map(|(name, known)| read_index(name.strip_prefix(&start)?, &known.text))
-                .collect();
+            let wanted: Vec<IndexConfig> =
+                of_map.filter_map(|(name, known)| read_index(name.strip_prefix(&start)?, &known.text)).collect();
             if let Err(error) = map.follow_indexes(wanted) {
                 tracing::warn!(map = name, "an index of the cluster is not made here: {error}");
             }
@@ -164,7 +163,8 @@ mod tests {
     #[test]
     fn schemas_are_read_as_they_were_written() {
         let field = |name: &str, kind| FieldDescriptor { name: name.to_owned(), kind };
-        let fields = [field("a b", FieldKind::Int32), field("", FieldKind::String), field("ü/\n", FieldKind::ArrayOfString)];
+        let fields =
+            [field("a b", FieldKind::Int32), field("", FieldKind::String), field("ü/\n", FieldKind::ArrayOfString)];
         let schema = Schema::new("t y\u{1F600}", fields);
         let text = of_schema(&schema).text.unwrap();
         assert_eq!(read_schema(&text), Some(schema));

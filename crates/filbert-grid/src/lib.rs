@@ -62,7 +62,9 @@ pub mod threads;
 pub use clients::{ClientConnection, ClientInfo, ClientView, Clients, ConnectionId};
 pub use clock::{Clock, SystemClock};
 pub use cluster::{
-    Cluster, ClusterView, Definition, Definitions, DefinitionsCallback, Done, MemberView, Redefinition, ViewCallback,
+    Cluster, ClusterCounters, ClusterOrder, ClusterStatus, ClusterView, ClusterWarning, Definition, Definitions,
+    DefinitionsCallback, Done, GroupStatus, LinkCounters, MemberState, MemberStatus, MemberView, OrderDone,
+    Redefinition, ViewCallback,
 };
 pub use config::{
     BitmapConfig, ColumnConfig, EventJournalConfig, EvictionConfig, GridConfig, InMemoryFormat, IndexConfig, IndexKind,

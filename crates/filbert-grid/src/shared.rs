@@ -1,8 +1,8 @@
 //! What the grid and its map handles share: the cells, the clock, the accounts, the tables of maps.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use filbert_data::{PartitionId, partition_of};
 use filbert_store::{Caller, Change, Command, EventKind, MapId, Millis, Partition, Reply};

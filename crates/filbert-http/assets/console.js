@@ -1,5 +1,6 @@
 // The page: which view is shown (by the address behind #), shortcuts, colours, and whether the member answers.
 
+import * as cluster from "./cluster.js";
 import * as data from "./data.js";
 import { dialog, h, setText, toast } from "./dom.js";
 import * as overview from "./overview.js";
@@ -7,8 +8,8 @@ import * as slow from "./slow.js";
 import * as sql from "./sql.js";
 import { start, store, subscribe } from "./status.js";
 
-const VIEWS = { overview, data, sql, slow };
-const KEYS = { o: "#/", d: "#/data", s: "#/sql", l: "#/slow" };
+const VIEWS = { overview, cluster, data, sql, slow };
+const KEYS = { o: "#/", c: "#/cluster", d: "#/data", s: "#/sql", l: "#/slow" };
 const main = document.getElementById("main");
 let shown = null;
 let shownHash = null;
@@ -58,12 +59,13 @@ function answered() {
   const live = document.getElementById("live");
   live.dataset.state = store.error ? "lost" : "live";
   setText(document.getElementById("live-text"), store.error ? `No connection: ${store.error}` : store.status?.cluster.name ?? "");
+  document.getElementById("nav-cluster").hidden = !store.status?.membership;
   shown?.update?.();
 }
 
 function help() {
   const rows = [
-    ["g then o, d, s, l", "Overview, data, SQL, slow queries"], ["/", "Find; in SQL: the editor"], ["t", "Other colours"], ["?", "This help"],
+    ["g then o, c, d, s, l", "Overview, cluster, data, SQL, slow queries"], ["/", "Find; in SQL: the editor"], ["t", "Other colours"], ["?", "This help"],
     ["Ctrl or ⌘ + Enter", "Run the statement at the caret, or what is selected"], ["Ctrl or ⌘ + Shift + Enter", "Explain it"], ["Ctrl + Space", "Complete; arrows choose, Enter accepts; Tab accepts what is offered while typing"],
     ["Ctrl or ⌘ + /", "Comment lines out and in"], ["Esc", "Stop the statement; close what is open"],
     ["Arrows in a result", "Walk through cells; Enter shows a value, Ctrl or ⌘ + C copies it"], ["Arrows in a chart", "Read values of other moments"],

@@ -73,7 +73,7 @@ export function view() {
   return { node, title: "Overview", update };
 }
 
-function heads(...labels) {
+export function heads(...labels) {
   return h("thead", {}, h("tr", {}, labels.map((label) => h("th", { scope: "col", class: label.startsWith("#") ? "number" : null }, label.replace("#", "")))));
 }
 
@@ -110,7 +110,7 @@ function drawTiles(tiles, status, step) {
   say(tiles.connections, count(sample?.connections ?? status.clients.connections), "", `${count(clients)} ${clients === 1 ? "client" : "clients"} of the grid`);
 }
 
-function drawWarnings(node, warnings) {
+export function drawWarnings(node, warnings) {
   const key = JSON.stringify(warnings);
   if (node.dataset.key === key) return;
   node.dataset.key = key;
@@ -150,7 +150,7 @@ function drawClients(body, note, { clients, list }) {
 }
 
 /** Rows are made anew only if they say something else, so that a selection in them survives. */
-function redraw(body, rows) {
+export function redraw(body, rows) {
   const made = rows.map(([first, ...others]) => h("tr", {}, h("td", {}, first), others.map(([text, label]) => h("td", { class: label ? `number${text === "" ? " none" : ""}` : null, "data-label": label ?? null }, text))));
   const text = made.map((row) => row.textContent).join("\n");
   if (body.dataset.text === text) return;

@@ -35,6 +35,8 @@ pub(crate) struct Link {
     session: Mutex<Option<Known>>,
     /// Whether a request was answered before its body was read.
     refused_body: AtomicBool,
+    /// Whether the client is on this machine.
+    is_of_this_machine: bool,
 }
 
 struct Known {
@@ -56,6 +58,11 @@ impl Link {
             known.session.set("search_path", schema.map(|schema| format!("\"{}\"", schema.replace('"', "\"\""))));
         }
         known.session.clone()
+    }
+
+    /// Whether the client is on this machine.
+    pub(crate) fn is_of_this_machine(&self) -> bool {
+        self.is_of_this_machine
     }
 
     /// Notes that a body was not read.
@@ -85,7 +92,8 @@ impl Service<Request<Incoming>> for Requests {
 
 /// Serves a connection until it ends, or until `closing` says so and its request is answered.
 pub(crate) async fn serve(shared: Arc<Shared>, router: Router, stream: TcpStream, mut closing: watch::Receiver<bool>) {
-    let link = Arc::new(Link::default());
+    let is_of_this_machine = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback());
+    let link = Arc::new(Link { is_of_this_machine, ..Link::default() });
     let config = &shared.config;
     let requests = Requests { router: TowerToHyperService::new(router), link: link.clone(), shared: shared.clone() };
     let io = TokioIo::new(Impatient::new(stream, config.write_timeout));

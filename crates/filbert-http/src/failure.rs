@@ -129,6 +129,16 @@ impl Failure {
         Failure::new(NOT_FOUND, format!("nothing is served at {path:?}"))
     }
 
+    /// There is no such thing.
+    pub(crate) fn not_found(message: impl Into<String>) -> Failure {
+        Failure::new(NOT_FOUND, message)
+    }
+
+    /// Whoever asks may not.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Failure {
+        Failure::new(FORBIDDEN, message)
+    }
+
     /// The path is served, and not by this method.
     pub(crate) fn wrong_method(method: &str, expected: &str) -> Failure {
         Failure::new(Facts { status: 405, ..PARSE }, format!("{method} is not served here, expected {expected}"))

@@ -9,6 +9,7 @@
 //!  POST /_sql      {"stmt", "args" | "bulk_args"}
 //!  GET  /_health   whether the member takes operations
 //!  GET  /metrics   Prometheus' text format
+//!  GET  /_filbert/cluster   members and groups of the cluster; POST: orders of an operator
 //! ```
 //!
 //! # The way of a statement
@@ -37,6 +38,7 @@
 
 mod answer;
 mod body;
+mod cluster;
 mod config;
 mod connection;
 mod console;

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::connection::Link;
 use crate::failure::Failure;
 use crate::shared::Shared;
-use crate::{console, console_sources, metrics, origin, sql, user};
+use crate::{cluster, console, console_sources, metrics, origin, sql, user};
 
 /// The version of CrateDB whose answers ours are: clients look at it to know what they may ask.
 pub(crate) const CRATE_VERSION: &str = "5.10.0";
@@ -31,6 +31,7 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .route("/_sql/", post(sql::handle))
         .route("/metrics", get(metrics::handle))
         .route("/_blobs/{*rest}", any(blobs))
+        .route("/_filbert/cluster", get(cluster::status).post(cluster::order))
         .merge(console::routes(shared.grid.clone(), console_sources::sources(shared)))
         .method_not_allowed_fallback(wrong_method)
         .fallback(nothing)

@@ -37,6 +37,11 @@ pub enum MemberError {
     /// The command was on its way when its fate became unknown.
     #[error("the registry of the cluster lost its leader while a command was on its way, the outcome is unknown")]
     Unknown,
+    /// The others have taken this member out while they did not hear of it.
+    #[error(
+        "member {0} was taken out of its cluster: the others have not heard of it for too long, or an operator has ordered it"
+    )]
+    TakenOut(MemberId),
     /// There is no such member.
     #[error("there is no member {0}")]
     NoMember(MemberId),

@@ -82,12 +82,7 @@ impl Forwarding {
         }
     }
 
-    async fn make_here(
-        &self,
-        group: GroupId,
-        changes: &Bytes,
-        wait: Option<Duration>,
-    ) -> Result<Tried, SubmitError> {
+    async fn make_here(&self, group: GroupId, changes: &Bytes, wait: Option<Duration>) -> Result<Tried, SubmitError> {
         match self.make(changes, wait).await {
             Ok(answers) => answers.map(Tried::Answered).ok_or(SubmitError::Unknown { group }),
             Err(why) => Ok(Tried::NotMade(why)),
@@ -118,7 +113,9 @@ impl Forwarding {
                 Err(SubmitError::TooLong { group, bytes, bytes_max })
             }
             Err(
-                error @ (TransportError::Unreachable(_) | TransportError::Overloaded(_) | TransportError::Refused { .. }),
+                error @ (TransportError::Unreachable(_)
+                | TransportError::Overloaded(_)
+                | TransportError::Refused { .. }),
             ) => Ok(Tried::NotMade(error.to_string())),
             Err(_) => Err(SubmitError::Unknown { group }),
         }

@@ -5,7 +5,7 @@
 //!
 //!  Grid ──► replicator ──► PartitionGroup (filbert-cluster) ──► partitions ──► Grid::apply_batch
 //!                │            └─ forwarding: what another member leads, from one member to the other
-//!                └─ maps ──► asking ──► registry: members, maps, places, definitions      presence ──► doors (Cluster)
+//!                └─ maps ──► asking ──► registry: members, maps, places, definitions      presence, administration ──► doors (Cluster)
 //!                                          │                                  ▲ view         └─ reading: how far leaders are
 //!                                          └──► upkeep: voters, leaders ──────┘ leading: who leads what
 //! ```
@@ -22,6 +22,7 @@
 //!
 //! Start reading at [`Starting`].
 
+mod administration;
 mod asking;
 mod errors;
 mod following;
@@ -39,6 +40,7 @@ mod text;
 mod upkeep;
 mod view;
 
+pub use administration::Ending;
 pub use errors::MemberError;
 pub use member::{Member, MemberSettings, Starting};
 pub use registry::{ClusterSettings, MapFacts, MemberFacts, RegistryState};

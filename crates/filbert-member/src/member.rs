@@ -12,9 +12,11 @@ use filbert_grid::{Clock, Environment, Grid, GridConfig, Millis};
 use filbert_links::{Identity, LinkSettings, Links};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
+use crate::administration::{Administration, Ending, EndingSender};
 use crate::asking::Asking;
 use crate::errors::MemberError;
 use crate::following::Followed;
@@ -106,6 +108,7 @@ pub struct Member {
     asking: Arc<Asking>,
     groups: Vec<PartitionGroup>,
     views: Arc<Views>,
+    ending: Arc<EndingSender>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -134,6 +137,7 @@ impl Starting {
             client_host: settings.client_host.clone(),
             client_port: settings.client_port,
             is_lite: settings.is_lite,
+            joined_ms: 0,
         };
         let cluster = ClusterSettings { partitions: config.partition_count, ..settings.cluster };
         let settings = MemberSettings { cluster, ..settings };
@@ -168,7 +172,8 @@ impl Starting {
     /// # Errors
     /// The cluster refuses this member, or a group cannot be started.
     pub async fn join(self) -> Result<Member, MemberError> {
-        let Starting { settings, mut config, environment, links, service, facts } = self;
+        let Starting { settings, mut config, environment, links, service, mut facts } = self;
+        facts.joined_ms = environment.clock.now().0;
         let here = service.here.read().clone();
         let entry = joining::enter(&links, &here, &settings.addresses, &facts).await?;
         let (id, cluster, of_cluster) = match &entry {
@@ -209,6 +214,17 @@ impl Starting {
         let replicator = MemberReplicator::new(forwarding.clone(), asking.clone(), maps_max, Handle::current());
         let grid = Grid::replicated(config, environment, Arc::new(replicator))?;
         slot.set(&grid);
+        let ending = Arc::new(EndingSender::new(None));
+        let administration = Administration {
+            member: id,
+            views: views.clone(),
+            asking: asking.clone(),
+            groups: Arc::new(of_partitions.clone()),
+            links: links.clone(),
+            ending: ending.clone(),
+            lease: Duration::from_millis(groups.lease_ms),
+            runtime: Handle::current(),
+        };
         let reading = Arc::new(Reading { asking: asking.clone(), to: forwarding });
         grid.join_cluster(Arc::new(Presence {
             member: id,
@@ -216,19 +232,22 @@ impl Starting {
             asking: asking.clone(),
             reading: reading.clone(),
             followed: followed.clone(),
+            administration,
             runtime: Handle::current(),
         }));
         let heard = views.clone();
         let joined = Joined {
             replicas,
             asking: asking.clone(),
-            heard: Arc::new(move |member, leading| heard.hear(member, &leading)),
+            heard: Arc::new(move |member, said| heard.hear_said(member, said)),
+            ending: ending.clone(),
             reading,
         };
         // Nobody else starts this member.
         let _first = service.joined.set(joined);
+        let (links_kept, tasks) = (links.clone(), Vec::new());
         let mut member =
-            Member { id, grid, links: links.clone(), asking, groups: of_partitions, views, tasks: Vec::new() };
+            Member { id, grid, links: links_kept, asking, groups: of_partitions, views, ending: ending.clone(), tasks };
         member.tasks.push(tokio::spawn(follow_registry(registry, followed, Arc::downgrade(&member.grid))));
         if matches!(entry, Entry::Founds) {
             member.found(cluster, of_cluster, facts).await?;
@@ -239,10 +258,11 @@ impl Starting {
             asking: member.asking.clone(),
             links,
             views: member.views.clone(),
+            ending,
             dead_after: settings.dead_after,
         };
         member.tasks.push(tokio::spawn(Arc::new(upkeep).run()));
-        member.settle().await;
+        member.settle().await?;
         tracing::info!("member {id} is in the cluster {cluster}");
         Ok(member)
     }
@@ -265,14 +285,18 @@ impl Member {
     }
 
     /// Waits until this member knows itself, a leader of each group is known, and it holds what it is to hold.
-    async fn settle(&self) {
+    async fn settle(&self) -> Result<(), MemberError> {
         for look in 1_u32.. {
-            let Some(missing) = self.missing() else { return };
+            let Some(missing) = self.missing() else { break };
+            if *self.ending.borrow() == Some(Ending::TakenOut) {
+                return Err(MemberError::TakenOut(self.id));
+            }
             if look.is_multiple_of(LOOKS_TOLD) {
                 tracing::info!("member {} does not serve yet: {missing}", self.id);
             }
             tokio::time::sleep(PAUSE).await;
         }
+        Ok(())
     }
 
     /// What this member waits for before it serves.
@@ -346,12 +370,21 @@ impl Member {
         self.asking.ask(Command::Remove { member: member.0 }).await.map(|_| ())
     }
 
+    /// Why this member should end, once there is a reason; who runs it is to see to that.
+    #[must_use]
+    pub fn ending(&self) -> watch::Receiver<Option<Ending>> {
+        self.ending.subscribe()
+    }
+
     /// Leaves the cluster in order: others take over what this member leads and holds, as far as there are others, and only then it is taken
     /// out.
     ///
     /// # Errors
     /// The registry has no leader.
     pub async fn leave(&self) -> Result<(), MemberError> {
+        if *self.ending.borrow() == Some(Ending::TakenOut) {
+            return Ok(());
+        }
         let is_last = self.registry().members().filter(|(_, facts)| !facts.is_lite).count() <= 1;
         if is_last {
             return Ok(());

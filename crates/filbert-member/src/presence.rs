@@ -4,11 +4,13 @@ use std::sync::{Arc, mpsc};
 
 use filbert_cluster::MemberId;
 use filbert_grid::{
-    Cluster, ClusterView, Definitions, DefinitionsCallback, Done, GridError, Redefinition, ViewCallback,
+    Cluster, ClusterCounters, ClusterOrder, ClusterStatus, ClusterView, Definitions, DefinitionsCallback, Done,
+    GridError, OrderDone, Redefinition, ViewCallback,
 };
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
+use crate::administration::Administration;
 use crate::asking::Asking;
 use crate::errors::MemberError;
 use crate::following::Followed;
@@ -26,6 +28,7 @@ pub(crate) struct Presence {
     pub(crate) asking: Arc<Asking>,
     pub(crate) reading: Arc<Reading>,
     pub(crate) followed: Arc<Followed>,
+    pub(crate) administration: Administration,
     /// Where commands of the registry run: not on the caller's thread, which waits.
     pub(crate) runtime: Handle,
 }
@@ -52,6 +55,18 @@ impl Cluster for Presence {
 
     fn on_change(&self, changed: ViewCallback) {
         self.views.on_change(changed);
+    }
+
+    fn status(&self) -> Option<ClusterStatus> {
+        Some(self.views.status(self.member))
+    }
+
+    fn counters(&self) -> ClusterCounters {
+        self.administration.counters()
+    }
+
+    fn order(&self, order: ClusterOrder, done: OrderDone) {
+        self.administration.order(order, done);
     }
 
     fn catch_up(&self, done: Done<()>) {

@@ -11,8 +11,8 @@ use filbert_links::Channel;
 use filbert_store::Millis;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::forwarding::Forwarding;
 use crate::asking::Asking;
+use crate::forwarding::Forwarding;
 use crate::registry::REGISTRY;
 use crate::service::{Request, read};
 

@@ -10,10 +10,11 @@ use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::administration::{Ending, EndingSender, end};
 use crate::asking::Asking;
 use crate::forwarding::FORWARDED;
 use crate::joining::{Candidate, Greeting};
-use crate::leading::Leading;
+use crate::leading::{Said, Standing};
 use crate::reading::Reading;
 use crate::registry::{ClusterSettings, Command, MemberFacts, Reply};
 
@@ -29,10 +30,14 @@ pub(crate) enum Request {
     Join(MemberFacts),
     /// A command of the registry.
     Registry(Vec<u8>),
-    /// What the sender leads.
-    Leading(Leading),
+    /// What the sender leads; answered by its [`Standing`].
+    Leading(Said),
     /// How far the logs of these groups are, of which the registry is one.
     ReadPoints(Vec<u32>),
+    /// Is somebody there?
+    Ping,
+    /// This member is to leave the cluster, as an operator has ordered.
+    Leave,
 }
 
 /// What a member that joined is told.
@@ -73,7 +78,8 @@ pub(crate) struct Joined {
     pub(crate) replicas: Arc<Replicas<BootRuntime>>,
     pub(crate) asking: Arc<Asking>,
     /// What others say that they lead.
-    pub(crate) heard: Arc<dyn Fn(MemberId, Leading) + Send + Sync>,
+    pub(crate) heard: Arc<dyn Fn(MemberId, Said) -> Standing + Send + Sync>,
+    pub(crate) ending: Arc<EndingSender>,
     pub(crate) reading: Arc<Reading>,
 }
 
@@ -99,11 +105,20 @@ impl MemberService {
                 let asked = joined.asking.propose(command.into()).await;
                 Ok(write(&asked))
             }
-            (Request::Leading(leading), Channel::Requests, Some(joined)) => {
+            (Request::Leading(said), Channel::Requests, Some(joined)) => {
                 let Some(member) = from.member else {
                     return Err(Refusal("a member without an id leads nothing".to_owned()));
                 };
-                (joined.heard)(member, leading);
+                Ok(write(&(joined.heard)(member, said)))
+            }
+            (Request::Ping, Channel::Requests, Some(_)) => Ok(write(&true)),
+            (Request::Leave, Channel::Requests, Some(joined)) => {
+                let state = joined.asking.registry().state();
+                let Some(member) = from.member.filter(|member| state.member(*member).is_some()) else {
+                    return Err(Refusal("only members pass an order on".to_owned()));
+                };
+                tracing::info!("an operator has this member leave, says member {member}");
+                end(&joined.ending, Ending::Asked);
                 Ok(write(&true))
             }
             (Request::ReadPoints(groups), Channel::Requests, Some(joined)) => {

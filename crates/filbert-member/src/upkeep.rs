@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use filbert_cluster::{BootRuntime, Group, GroupId, GroupStatus, MemberId, MembershipError, StateMachine};
 use filbert_links::{Channel, Links};
 
+use crate::administration::{Ending, EndingSender, end};
 use crate::asking::Asking;
-use crate::leading::{Leading, Led};
+use crate::leading::{Figures, Leading, Led, Said, Standing, figures};
 use crate::registry::{Command, REGISTRY, RegistryState};
 use crate::replicator::PartitionGroup;
-use crate::service::Request;
+use crate::service::{Request, read};
 use crate::view::Views;
 
 /// Between two looks.
@@ -40,6 +41,7 @@ pub(crate) struct Upkeep {
     pub(crate) asking: Arc<Asking>,
     pub(crate) links: Arc<Links>,
     pub(crate) views: Arc<Views>,
+    pub(crate) ending: Arc<EndingSender>,
     /// After so long without an answer a member is taken for dead.
     pub(crate) dead_after: Duration,
 }
@@ -173,11 +175,25 @@ impl Upkeep {
         Leading { groups: of_partitions.chain(led(REGISTRY, self.asking.group())).collect() }
     }
 
+    fn figures(&self) -> Vec<Figures> {
+        let of_partitions = (0..).map(GroupId).zip(&self.groups).filter_map(|(id, group)| figures(id, group));
+        of_partitions.chain(figures(REGISTRY, self.asking.group())).collect()
+    }
+
     fn tell(&self, state: &RegistryState, leading: &Leading) {
-        let request = Request::Leading(leading.clone()).write();
+        let figures = self.figures();
+        self.views.hear_figures(self.member, figures.clone());
+        let request = Request::Leading(Said { cluster: state.cluster, leading: leading.clone(), figures }).write();
         for (id, _) in state.members().filter(|(id, _)| *id != self.member) {
-            // Whoever is not reached hears of it next time.
-            drop(self.links.call(id, Channel::Requests, request.clone()));
+            // Whoever is not reached hears of it next time. The links have a limit for calls that are on their way.
+            let call = self.links.call(id, Channel::Requests, request.clone());
+            let ending = self.ending.clone();
+            drop(tokio::spawn(async move {
+                let standing = call.await.ok().and_then(|answer| read::<Standing>(&answer).ok());
+                if standing == Some(Standing::TakenOut) {
+                    end(&ending, Ending::TakenOut);
+                }
+            }));
         }
     }
 
@@ -220,14 +236,16 @@ impl Upkeep {
         }
     }
 
-    /// Takes members out that have not answered for long, if this member leads the registry.
+    /// Takes members out that have not answered for long, or never did, if this member leads the registry.
     async fn bury(&self, state: &RegistryState) {
         let group = self.asking.group();
         if group.has_lease().is_none() {
             return;
         }
         let heard = group.status().heard;
-        let is_dead = |id: &MemberId| *id != self.member && heard.get(id).is_some_and(|ago| *ago > self.dead_after);
+        // Who has never followed the registry under this leader may be one that died before it could, or before this one led.
+        let silent_for = |id: &MemberId| heard.get(id).copied().unwrap_or_else(|| self.views.silent_for(*id));
+        let is_dead = |id: &MemberId| *id != self.member && silent_for(id) > self.dead_after;
         let dead: Vec<MemberId> = state.members().map(|(id, _)| id).filter(is_dead).collect();
         if dead.is_empty() {
             return;

@@ -1,22 +1,33 @@
-//! The cluster as doors tell clients of it, made of the registry and of what is known of leaders.
+//! The cluster as doors tell clients and operators of it, made of the registry and of what is known of leaders.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use filbert_cluster::{GroupId, MemberId};
 use filbert_data::PartitionId;
-use filbert_grid::{ClusterView, MemberView, ViewCallback};
+use filbert_grid::{ClusterStatus, ClusterView, GroupStatus, MemberState, MemberStatus, MemberView, ViewCallback};
 use parking_lot::{Mutex, RwLock};
 
-use crate::leading::{Leaders, Leading};
-use crate::registry::{REGISTRY, Registry, RegistryState};
+use crate::leading::{FRESH, Figures, Leaders, Leading, Said, Standing};
+use crate::registry::{MemberFacts, REGISTRY, Registry, RegistryState};
 
 /// What this member knows of the cluster.
 pub(crate) struct Views {
     registry: Arc<Registry>,
     leaders: Mutex<Leaders>,
+    /// When each member was heard of last, or since when it is known if it never was.
+    heard: Mutex<BTreeMap<MemberId, Heard>>,
     view: RwLock<Arc<ClusterView>>,
     changed: Mutex<Vec<ViewCallback>>,
+}
+
+#[derive(Clone, Copy)]
+struct Heard {
+    at: Instant,
+    /// Whether it was heard of at all.
+    ever: bool,
 }
 
 impl fmt::Debug for Views {
@@ -27,7 +38,13 @@ impl fmt::Debug for Views {
 
 impl Views {
     pub(crate) fn new(registry: Arc<Registry>) -> Self {
-        Views { registry, leaders: Mutex::default(), view: RwLock::default(), changed: Mutex::default() }
+        Views {
+            registry,
+            leaders: Mutex::default(),
+            heard: Mutex::default(),
+            view: RwLock::default(),
+            changed: Mutex::default(),
+        }
     }
 
     /// Takes note of what a member says that it leads.
@@ -44,14 +61,25 @@ impl Views {
         self.registry.state().version
     }
 
-    /// The cluster now.
-    pub(crate) fn view(&self) -> Arc<ClusterView> {
-        self.view.read().clone()
+    /// Takes note of what another member says, if it is one.
+    pub(crate) fn hear_said(&self, member: MemberId, said: Said) -> Standing {
+        let state = self.registry.state();
+        if said.cluster != state.cluster && !state.cluster.is_nil() {
+            return Standing::Stranger;
+        }
+        if state.was_taken_out(member) {
+            return Standing::TakenOut;
+        }
+        if state.member(member).is_some() {
+            self.heard.lock().insert(member, Heard { at: Instant::now(), ever: true });
+        }
+        self.hear(member, &said.leading);
+        self.hear_figures(member, said.figures);
+        Standing::Member
     }
 
-    /// See [`filbert_grid::Cluster::on_change`].
-    pub(crate) fn on_change(&self, changed: ViewCallback) {
-        self.changed.lock().push(changed);
+    pub(crate) fn hear_figures(&self, member: MemberId, figures: Vec<Figures>) {
+        self.leaders.lock().hear_figures(member, figures);
     }
 
     /// Who leads a group, as far as is known.
@@ -64,9 +92,21 @@ impl Views {
         self.leaders.lock().votes(member)
     }
 
+    /// How long another member has not been heard of.
+    pub(crate) fn silent_for(&self, member: MemberId) -> Duration {
+        self.heard.lock().get(&member).map(|heard| heard.at.elapsed()).unwrap_or_default()
+    }
+
     /// Makes the view anew, and tells of it if it is another one.
     pub(crate) fn renew(&self) {
         let state = self.registry.state();
+        {
+            let mut heard = self.heard.lock();
+            heard.retain(|id, _| state.member(*id).is_some());
+            for (id, _) in state.members() {
+                heard.entry(id).or_insert_with(|| Heard { at: Instant::now(), ever: false });
+            }
+        }
         {
             // Held throughout, so that no older view comes after a newer one.
             let leaders = self.leaders.lock();
@@ -78,6 +118,83 @@ impl Views {
             *published = Arc::new(view);
         }
         self.changed.lock().iter().for_each(|changed| changed());
+    }
+
+    pub(crate) fn view(&self) -> Arc<ClusterView> {
+        self.view.read().clone()
+    }
+
+    pub(crate) fn on_change(&self, changed: ViewCallback) {
+        self.changed.lock().push(changed);
+    }
+
+    /// The cluster as an operator sees it from this member.
+    pub(crate) fn status(&self, here: MemberId) -> ClusterStatus {
+        let (state, heard) = (self.registry.state(), self.heard.lock().clone());
+        let leaders = self.leaders.lock();
+        let numbers = (0..state.settings.groups).map(Some);
+        let groups: Vec<GroupStatus> = [None].into_iter().chain(numbers).map(|n| group(&state, &leaders, n)).collect();
+        let members = state.members().map(|(id, facts)| {
+            let heard = if id == here { None } else { heard.get(&id).copied() };
+            member(&state, &groups, (id, facts), heard)
+        });
+        ClusterStatus {
+            cluster: state.cluster,
+            member: here.0,
+            replicas_wanted: state.settings.replicas,
+            members: members.collect(),
+            groups,
+        }
+    }
+}
+
+fn group(state: &RegistryState, leaders: &Leaders, number: Option<u32>) -> GroupStatus {
+    let id = number.map_or(REGISTRY, GroupId);
+    let wanted = if number.is_some() { state.places(id) } else { state.registry_places() };
+    let mut group =
+        GroupStatus { number, wanted: wanted.into_iter().map(|id| id.0).collect(), ..GroupStatus::default() };
+    if let Some(known) = leaders.of(id) {
+        let figures = &known.figures;
+        group.term = known.term;
+        group.leader = known.leader_now().map(|id| id.0);
+        group.voters = known.voters.iter().map(|id| (*id, figures.voters.get(id).copied().flatten())).collect();
+        group.learners.clone_from(&figures.learners);
+        group.learners.retain(|id, _| !known.voters.contains(id));
+        group.committed = figures.committed;
+        (group.log_entries, group.log_bytes) = (figures.log_entries, figures.log_bytes);
+        group.is_changing = figures.is_joint;
+    }
+    group
+}
+
+/// `heard` is nothing of the member that looks.
+fn member(
+    state: &RegistryState,
+    groups: &[GroupStatus],
+    (id, facts): (MemberId, &MemberFacts),
+    heard: Option<Heard>,
+) -> MemberStatus {
+    let is_wanted = groups.iter().any(|group| group.wanted.contains(&id.0));
+    let votes = groups.iter().any(|group| group.voters.contains_key(&id.0));
+    let silent_for = heard.map(|heard| heard.at.elapsed());
+    let member_state = if silent_for.is_some_and(|silent| silent >= FRESH) {
+        MemberState::Unreachable
+    } else if state.is_leaving(id) {
+        MemberState::Leaving
+    } else if heard.is_some_and(|heard| !heard.ever) || (is_wanted && !votes) {
+        MemberState::Joining
+    } else {
+        MemberState::Active
+    };
+    MemberStatus {
+        id: id.0,
+        uuid: facts.uuid,
+        address: facts.address.clone(),
+        client_address: format!("{}:{}", facts.client_host, facts.client_port),
+        state: member_state,
+        is_lite: facts.is_lite,
+        joined_ms: facts.joined_ms,
+        silent_for,
     }
 }
 
@@ -101,4 +218,3 @@ fn view(state: &RegistryState, leaders: &Leaders) -> ClusterView {
         leaders_version: leaders.version().saturating_add(state.members_version),
     }
 }
-

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use filbert_cluster::{GroupSettings, MemberId};
 use filbert_data::compact::{FieldDescriptor, FieldKind, Schema};
 use filbert_grid::{
-    Caller, Change, EntryEvent, EntrySink, Environment, ErrorKind, EventKinds, EvictionConfig, EvictionPolicy, Expected,
-    Expiry, Grid, GridConfig, GridError, IndexConfig, IndexKind, ListenerSpec, Map, MapConfig, MaxSizePolicy, NotMade,
-    PutMode, Redefinition, Refused, Reply, SystemClock, Together,
+    Caller, Change, EntryEvent, EntrySink, Environment, ErrorKind, EventKinds, EvictionConfig, EvictionPolicy,
+    Expected, Expiry, Grid, GridConfig, GridError, IndexConfig, IndexKind, ListenerSpec, Map, MapConfig, MaxSizePolicy,
+    NotMade, PutMode, Redefinition, Refused, Reply, SystemClock, Together,
 };
 use filbert_member::{Member, MemberError, MemberSettings, Starting};
 use uuid::Uuid;
@@ -395,7 +395,9 @@ async fn a_member_that_follows_reads_what_was_acknowledged_anywhere_and_changes_
     }
     for member in &all {
         let sum = beside(|| {
-            (0..10).map(|n| u32::from_le_bytes(look(member.grid(), &key(n)).unwrap()[..].try_into().unwrap())).sum::<u32>()
+            (0..10)
+                .map(|n| u32::from_le_bytes(look(member.grid(), &key(n)).unwrap()[..].try_into().unwrap()))
+                .sum::<u32>()
         });
         assert_eq!(sum.await, 450);
     }

@@ -38,8 +38,8 @@ mod embedded;
 
 pub use config::{ClusterConfig, Config, ConfigError, settings_markdown};
 pub use embedded::{
-    AsyncMap, EntryEvent, EntryView, Error, EventKind, Events, Filbert, Iter, Lifetime, Listener, ListenerOptions,
-    LockOwner, Map, MapStatistics, SqlResult, SqlRows,
+    AsyncMap, Ending, EntryEvent, EntryView, Error, EventKind, Events, Filbert, Iter, Lifetime, Listener,
+    ListenerOptions, LockOwner, Map, MapStatistics, SqlResult, SqlRows,
 };
 pub use filbert_data::{Blob, FieldType, FromBlob, Interval, Json, List, ToBlob, Value};
 pub use filbert_grid::query::{ColumnMeta, Dialect, ExpectedResult, Session, SqlError, SqlErrorCode, Statement};

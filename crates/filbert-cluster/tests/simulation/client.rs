@@ -152,9 +152,8 @@ impl Cluster {
             }
             let now = group.read_time();
             let value = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
-            let found = group.inspect(partition, |p| {
-                p.entry_view(MAP, &key.to_le_bytes(), now).map(|view| value(view.value))
-            });
+            let found =
+                group.inspect(partition, |p| p.entry_view(MAP, &key.to_le_bytes(), now).map(|view| value(view.value)));
             (now, found)
         });
         let (now, found) = looked.await?;

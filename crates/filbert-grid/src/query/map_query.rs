@@ -120,20 +120,18 @@ impl OwnedMapQuery {
             Kind::Entries { predicate, partitions } => {
                 MapQuery::Entries { predicate: predicate.as_deref(), partitions: partitions.clone() }
             }
-            Kind::Page(paging) => {
-                MapQuery::Page(Paging {
-                    predicate: paging.predicate.as_deref(),
-                    partition_key: paging.partition_key.as_deref(),
-                    page_size: paging.page_size,
-                    page: paging.page,
-                    iteration: paging.iteration,
-                    anchors: paging
-                        .anchors
-                        .iter()
-                        .map(|(page, key, value)| (*page, key.as_deref(), value.as_deref()))
-                        .collect(),
-                })
-            }
+            Kind::Page(paging) => MapQuery::Page(Paging {
+                predicate: paging.predicate.as_deref(),
+                partition_key: paging.partition_key.as_deref(),
+                page_size: paging.page_size,
+                page: paging.page,
+                iteration: paging.iteration,
+                anchors: paging
+                    .anchors
+                    .iter()
+                    .map(|(page, key, value)| (*page, key.as_deref(), value.as_deref()))
+                    .collect(),
+            }),
             Kind::Aggregate { aggregator, predicate } => {
                 MapQuery::Aggregate { aggregator, predicate: predicate.as_deref() }
             }

@@ -166,10 +166,12 @@ impl Grid {
         let LogCommand::Change(command) = command else {
             return Err(Err(GridError::IllegalArgument("a member forwarded what is no change of a map".to_owned())));
         };
-        let Some(core) = self.shared.map_by_id(command.map) else { return Err(Err(GridError::Destroyed {
-            service: crate::objects::MAP_SERVICE.to_owned(),
-            name: format!("with the number {}", command.map.0),
-        })) };
+        let Some(core) = self.shared.map_by_id(command.map) else {
+            return Err(Err(GridError::Destroyed {
+                service: crate::objects::MAP_SERVICE.to_owned(),
+                name: format!("with the number {}", command.map.0),
+            }));
+        };
         if command.change.key().is_none() {
             return push_whole(to, &core, partition, command.caller, command.change, reply);
         }
@@ -194,7 +196,9 @@ fn push_whole(
 ) -> Result<(), ForwardedAnswer> {
     let refused = match (&change, core.check_held()) {
         (Change::Claim { .. } | Change::Clear | Change::EvictAll, Err(error)) => Some(error),
-        (Change::Claim { .. } | Change::WriteBatch { .. } | Change::Unclaim | Change::Clear | Change::EvictAll, _) => None,
+        (Change::Claim { .. } | Change::WriteBatch { .. } | Change::Unclaim | Change::Clear | Change::EvictAll, _) => {
+            None
+        }
         _ => Some(GridError::IllegalArgument("a member forwarded what only a leader decides".to_owned())),
     };
     if let Some(error) = refused {

@@ -34,12 +34,13 @@ macro_rules! asset {
 
 static PAGE: Asset = asset!("console.html", "text/html; charset=utf-8");
 
-static ASSETS: [Asset; 20] = [
+static ASSETS: [Asset; 21] = [
     asset!("icon.svg", "image/svg+xml"),
     asset!("base.css", STYLE),
     asset!("views.css", STYLE),
     asset!("sql.css", STYLE),
     asset!("chart.js", SCRIPT),
+    asset!("cluster.js", SCRIPT),
     asset!("complete.js", SCRIPT),
     asset!("console.js", SCRIPT),
     asset!("data.js", SCRIPT),

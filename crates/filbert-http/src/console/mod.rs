@@ -95,7 +95,7 @@ fn problem(status: StatusCode, message: String) -> Response {
 }
 
 /// Figures are of this moment: nobody on the way may keep them.
-fn json<T: Serialize>(body: &T) -> Response {
+pub(crate) fn json<T: Serialize>(body: &T) -> Response {
     match serde_json::to_vec(body) {
         Ok(body) => {
             let headers = [

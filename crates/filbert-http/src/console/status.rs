@@ -23,6 +23,8 @@ pub(super) struct Status {
     interval_ms: u128,
     cluster: Cluster,
     members: Vec<Member>,
+    /// The cluster that the member is in, if it is in one.
+    membership: Option<crate::cluster::Cluster>,
     doors: Vec<Door>,
     operations: Vec<Kind>,
     statements: Vec<Kind>,
@@ -122,6 +124,7 @@ pub(super) fn status(grid: &Grid, sources: &Sources, sampler: &Sampler, since_ms
             schemas: statistics.schemas,
             parked_changes: statistics.parked_changes,
         }],
+        membership: crate::cluster::status_of(grid),
         doors: doors(grid),
         operations: operations(grid),
         statements: statements(grid),

@@ -16,6 +16,7 @@ pub(super) fn all(grid: &Grid, statistics: &GridStatistics, machine: Option<u64>
     let mut warnings = given;
     warnings.extend(of_memory(statistics, machine));
     warnings.extend(of_registries(grid, statistics));
+    warnings.extend(of_cluster(grid));
     if !grid.is_active() {
         warnings.push(warning(WarningLevel::Critical, "The member is shutting down", "It takes no more operations."));
     }
@@ -56,6 +57,13 @@ fn of_memory(statistics: &GridStatistics, machine: Option<u64>) -> Option<Warnin
         ));
     }
     None
+}
+
+fn of_cluster(grid: &Grid) -> Vec<Warning> {
+    let status = grid.cluster().and_then(|cluster| cluster.status());
+    let level = |is_critical| if is_critical { WarningLevel::Critical } else { WarningLevel::Warning };
+    let warnings = status.map(|status| status.warnings()).unwrap_or_default();
+    warnings.into_iter().map(|found| warning(level(found.is_critical), &found.title, &found.text)).collect()
 }
 
 fn of_registries(grid: &Grid, statistics: &GridStatistics) -> Vec<Warning> {

@@ -1,5 +1,6 @@
 //! `GET /metrics`: the figures of the member, as Prometheus reads them.
 
+mod cluster;
 mod maps;
 mod process;
 mod text;
@@ -32,6 +33,7 @@ fn render(shared: &Shared) -> String {
     doors(&mut families, shared);
     operations(&mut families, shared.grid.metrics());
     statements(&mut families, shared);
+    cluster::write(&mut families, &shared.grid);
     maps::write(&mut families, &shared.grid, shared.config.metrics_maps_max);
     families.finish()
 }

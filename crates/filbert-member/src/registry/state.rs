@@ -44,6 +44,9 @@ pub struct MemberFacts {
     pub client_port: u16,
     /// Whether it holds no data.
     pub is_lite: bool,
+    /// When it asked to be let in, by its own clock: Unix milliseconds.
+    #[serde(default)]
+    pub joined_ms: i64,
 }
 
 /// A map that all members know.
@@ -269,6 +272,12 @@ impl RegistryState {
         self.definitions_version
     }
 
+    /// Whether a member was one, and is none any more: its id is never given again.
+    #[must_use]
+    pub fn was_taken_out(&self, id: MemberId) -> bool {
+        id.0 < self.next_member && !self.members.contains_key(&id.0)
+    }
+
     /// Whether a member is about to go.
     #[must_use]
     pub fn is_leaving(&self, id: MemberId) -> bool {
@@ -374,7 +383,9 @@ impl RegistryState {
         });
         let count = (self.definitions.len() + come).saturating_sub(go);
         if come > 0 && count > definitions_max {
-            return Reply::Refused(format!("the cluster would have {count} definitions, expected at most {definitions_max}"));
+            return Reply::Refused(format!(
+                "the cluster would have {count} definitions, expected at most {definitions_max}"
+            ));
         }
         remember(&mut self.redefined, id);
         self.definitions_version += 1;
@@ -405,7 +416,7 @@ mod tests {
     fn facts(n: u128) -> MemberFacts {
         let address = format!("127.0.0.1:{}", 6_000 + n);
         let client_host = "127.0.0.1".to_owned();
-        MemberFacts { uuid: Uuid::from_u128(n), address, client_host, client_port: 5_701, is_lite: false }
+        MemberFacts { uuid: Uuid::from_u128(n), address, client_host, client_port: 5_701, is_lite: false, joined_ms: 0 }
     }
 
     fn founded(members: u64) -> RegistryState {
@@ -431,7 +442,9 @@ mod tests {
         assert_eq!(state.apply(Command::Join { facts: facts(5) }), Reply::Member(2));
         assert_eq!(state.apply(Command::Join { facts: facts(5) }), Reply::Member(2));
         let version = state.members_version;
+        assert!(!state.was_taken_out(MemberId(2)));
         assert_eq!(state.apply(Command::Remove { member: 2 }), Reply::Done);
+        assert_eq!([1, 2, 3].map(|id| state.was_taken_out(MemberId(id))), [false, true, false]);
         assert_eq!(state.members_version, version + 1);
         assert_eq!(state.apply(Command::Join { facts: facts(6) }), Reply::Member(3));
     }

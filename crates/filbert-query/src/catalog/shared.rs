@@ -122,11 +122,7 @@ impl Content {
     }
 
     /// The counter that all members know under an id: the one that is here, or another one.
-    fn counter(
-        &self,
-        written: &super::sequence::Written,
-        cluster: &Weak<dyn Cluster>,
-    ) -> Option<Arc<super::Sequence>> {
+    fn counter(&self, written: &super::sequence::Written, cluster: &Weak<dyn Cluster>) -> Option<Arc<super::Sequence>> {
         let new = super::Sequence::shared(written, cluster)?;
         let facts = self.mappings.values().filter_map(|mapping| mapping.table.as_ref());
         let known = facts

@@ -7,8 +7,8 @@
 //!  no primary key         key = a BIGINT that is made, the hidden column _id        value = Compact t {a, b, ..}
 //! ```
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{FieldPath, FieldType, Path, Side};

@@ -409,7 +409,10 @@ mod tests {
     #[test]
     fn declared_tables_are_read_as_they_were_written() {
         let cases = [
-            (Dialect::Postgres, "create table a (id int primary key, name varchar(10) not null, born timestamp(3) with time zone)"),
+            (
+                Dialect::Postgres,
+                "create table a (id int primary key, name varchar(10) not null, born timestamp(3) with time zone)",
+            ),
             (
                 Dialect::Postgres,
                 "create table b (x bigint generated always as identity (start with 5 increment by -2 maxvalue 9 cycle), \

@@ -8,7 +8,7 @@ use std::time::Duration;
 use filbert_grid::{Environment, Grid, GridConfig, threads};
 use filbert_hazelcast::DoorConfig;
 use filbert_links::{LinkSettings, Secret};
-use filbert_member::{ClusterSettings, Member, MemberError, MemberSettings, Starting};
+use filbert_member::{ClusterSettings, Ending, Member, MemberError, MemberSettings, Starting};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
@@ -104,6 +104,15 @@ impl ClusterMember {
 }
 
 impl ClusterMember {
+    /// Waits until there is a reason to end; for ever if there is none.
+    pub(super) async fn ending(&self) -> Ending {
+        let Some(mut ending) = self.member.as_ref().map(Member::ending) else { return std::future::pending().await };
+        match ending.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(why)) => *why,
+            _ => std::future::pending().await,
+        }
+    }
+
     /// Leaves the cluster in order: returns when others have taken over, or that takes too long.
     pub(super) fn leave(&self) {
         let (Some(runtime), Some(member)) = (&self.runtime, &self.member) else { return };

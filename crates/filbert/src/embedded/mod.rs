@@ -27,6 +27,7 @@ use uuid::Uuid;
 pub use asynchronous::AsyncMap;
 pub use error::Error;
 pub use events::{EntryEvent, EventKind, Events, Listener, ListenerOptions};
+pub use filbert_member::Ending;
 pub use iterate::Iter;
 pub use lifetime::Lifetime;
 pub use map::Map;
@@ -136,6 +137,17 @@ impl Filbert {
     /// The address that PostgreSQL's drivers connect to, if they are served.
     pub fn postgres_address(&self) -> Option<SocketAddr> {
         self.doors.as_ref()?.addresses().postgres
+    }
+
+    /// Waits until there is a reason for this member of a cluster to be shut down: an operator has ordered it to leave, or the others have taken
+    /// it out while they did not hear of it, and it serves nothing any more. For ever if there is none. Does nothing by itself.
+    ///
+    /// Cancel safety: nothing is lost when the future is dropped.
+    pub async fn ending(&self) -> Ending {
+        match &self.cluster {
+            Some(cluster) => cluster.ending().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// The member's services below the typed API: for front doors of your own.

@@ -10,6 +10,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use super::cluster::ClusterArgs;
 use super::shell::ShellArgs;
 
 const EXAMPLES: &str = "\
@@ -27,6 +28,8 @@ Exit codes:
   2  wrong command line
   3  wrong or unreadable configuration
   4  cannot listen on the address
+  5  taken out of its cluster: the others have not heard of it for too long, or an operator has ordered it;
+     started again, it joins as a new member
 
 Every flag wins over its variable, and both win over the file. All settings: docs/reference/settings.md";
 
@@ -127,6 +130,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run SQL on a member: typed, with history and completion, or from a pipe
     Sql(ShellArgs),
+    /// Look at a cluster, and have members leave it, over a member's HTTP door
+    Cluster(ClusterArgs),
     /// Print the reference of all settings
     #[command(hide = true)]
     Settings {

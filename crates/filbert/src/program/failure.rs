@@ -6,8 +6,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use filbert::ConfigError;
+use filbert_member::MemberError;
 
+use super::cluster::ClusterError;
 use super::shell::ShellError;
+
+const TAKEN_OUT: &str = "this member was taken out of its cluster: the others have not heard of it for too long, or an operator has \
+ordered it. Others hold its part now, and what it held is dropped; started again, it joins as a new member";
 
 /// A failure of the program.
 #[derive(Debug)]
@@ -31,6 +36,10 @@ pub(crate) enum Failure {
     Output(std::io::Error),
     /// The SQL shell ended early.
     Shell(ShellError),
+    /// The cluster cannot be asked, or refuses an order.
+    Cluster(ClusterError),
+    /// The others have taken this member out of the cluster.
+    TakenOut,
 }
 
 impl Failure {
@@ -40,33 +49,38 @@ impl Failure {
             Failure::Config(_) | Failure::Secret { .. } => 3,
             Failure::Start(filbert::Error::Configuration(_)) => 3,
             Failure::Start(filbert::Error::Listen(_) | filbert::Error::ListenPostgres(_)) | Failure::Port(_) => 4,
-            Failure::Start(_) | Failure::Signals(_) | Failure::Output(_) | Failure::Shell(_) => 1,
+            Failure::Start(filbert::Error::Cluster(MemberError::TakenOut(_))) | Failure::TakenOut => 5,
+            Failure::Start(_) | Failure::Signals(_) | Failure::Output(_) | Failure::Shell(_) | Failure::Cluster(_) => 1,
         })
     }
 
-    fn error(&self) -> &(dyn Error + 'static) {
-        match self {
+    fn error(&self) -> Option<&(dyn Error + 'static)> {
+        Some(match self {
+            Failure::TakenOut => return None,
+            Failure::Cluster(error) => error,
             Failure::Config(error) => error,
             Failure::Start(error) => error,
             Failure::Shell(error) => error,
             Failure::Signals(error) | Failure::Output(error) | Failure::Port(error) => error,
             Failure::Secret { source, .. } => source,
-        }
+        })
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Config(_) | Failure::Start(_) | Failure::Shell(_) => {}
+            Failure::Config(_) | Failure::Start(_) | Failure::Shell(_) | Failure::Cluster(_) => {}
+            Failure::TakenOut => f.write_str(TAKEN_OUT)?,
             Failure::Port(_) => f.write_str("cannot listen for clients: ")?,
             Failure::Secret { path, .. } => write!(f, "cannot read the members' secret in {}: ", path.display())?,
             Failure::Signals(_) => f.write_str("cannot wait for SIGTERM and SIGINT: ")?,
             Failure::Output(_) => f.write_str("cannot write to standard output: ")?,
         }
-        let mut said = self.error().to_string();
+        let Some(error) = self.error() else { return Ok(()) };
+        let mut said = error.to_string();
         f.write_str(&said)?;
-        let mut source = self.error().source();
+        let mut source = error.source();
         while let Some(error) = source {
             let text = error.to_string();
             // Some libraries repeat the source's text in their own.

@@ -2,9 +2,10 @@
 //!
 //! arguments ([`args`]) -> configuration ([`settings`]) -> member ([`serve`]) -> what a person is told ([`welcome`])
 //!
-//! `filbert sql` is the one command that serves nobody: it is a client ([`shell`]).
+//! `filbert sql` and `filbert cluster` serve nobody: they are clients ([`shell`], [`cluster`]).
 
 mod args;
+mod cluster;
 mod failure;
 mod memory;
 mod serve;
@@ -37,6 +38,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Settings { markdown: _ }) => {
             return write_out(&filbert::settings_markdown(&args::flags(&Args::command())));
         }
+        Some(Command::Cluster(cluster)) => return cluster::main(cluster).map_err(Failure::Cluster),
         Some(Command::Sql(shell)) => return shell::main(shell).map_err(Failure::Shell),
         None => {}
     }

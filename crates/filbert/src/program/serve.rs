@@ -2,15 +2,15 @@
 
 use std::io;
 
-use filbert::Filbert;
 use filbert::config::Loaded;
+use filbert::{Ending, Filbert};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::failure::Failure;
 use super::{welcome, write_out};
 
-/// Serves until SIGTERM or SIGINT.
+/// Serves until SIGTERM or SIGINT, or until there is a reason of the cluster to end.
 pub(crate) fn serve(loaded: Loaded) -> Result<(), Failure> {
     // The signals are taken over first: one that comes while the member starts must not kill it half-way.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(Failure::Signals)?;
@@ -27,8 +27,24 @@ pub(crate) fn serve(loaded: Loaded) -> Result<(), Failure> {
         let doors = welcome::Doors { hazelcast, http: filbert.http_address(), postgres: filbert.postgres_address() };
         write_out(&welcome.text(&doors))?;
     }
-    let name = runtime.block_on(signals.next());
-    info!("{name} received: running invocations are finished, then clients are told");
+    let ending = runtime.block_on(async {
+        tokio::select! {
+            name = signals.next() => {
+                info!("{name} received: running invocations are finished, then clients are told");
+                None
+            }
+            ending = filbert.ending() => Some(ending),
+        }
+    });
+    match ending {
+        Some(Ending::Asked) => {
+            info!("an operator has this member leave its cluster: it ends when others have taken over")
+        }
+        Some(Ending::TakenOut) => error!(
+            "this member was taken out of its cluster while the others did not hear of it: it ends, and what it holds is dropped"
+        ),
+        None => {}
+    }
     // Whoever asks twice does not want to wait.
     std::thread::spawn(move || {
         let name = runtime.block_on(signals.next());
@@ -37,7 +53,7 @@ pub(crate) fn serve(loaded: Loaded) -> Result<(), Failure> {
     });
     filbert.shutdown();
     info!("ended");
-    Ok(())
+    if ending == Some(Ending::TakenOut) { Err(Failure::TakenOut) } else { Ok(()) }
 }
 
 struct Signals {

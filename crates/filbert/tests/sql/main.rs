@@ -62,11 +62,14 @@ fn order_missing<T: sqllogictest::ColumnType>(record: &sqllogictest::Record<T>) 
     /// What sets an order, or makes rows one after another in a single stream.
     const ORDERS: [&str; 5] = ["order by", "generate_", "unnest", "returning", "explain"];
     const STARTS: [&str; 2] = ["show", "values"];
-    let sqllogictest::Record::Query { sql, expected: QueryExpect::Results { sort_mode: None, results, .. }, .. } = record else {
+    let sqllogictest::Record::Query { sql, expected: QueryExpect::Results { sort_mode: None, results, .. }, .. } =
+        record
+    else {
         return None;
     };
     let lower = sql.to_lowercase();
-    let is_ordered = ORDERS.iter().any(|word| lower.contains(word)) || STARTS.iter().any(|word| lower.starts_with(word));
+    let is_ordered =
+        ORDERS.iter().any(|word| lower.contains(word)) || STARTS.iter().any(|word| lower.starts_with(word));
     (results.len() > 1 && !is_ordered).then_some(sql)
 }
 

@@ -1,5 +1,5 @@
-//! The cluster as doors tell clients of it: which members there are, and who leads which partition. Whoever knows brings it
-//! ([`Grid::join_cluster`]); a grid without one is its only member and leads everything.
+//! The cluster as doors tell clients of it: which members there are, and who leads which partition; and as operators see it ([`status`]).
+//! Whoever knows brings it ([`Grid::join_cluster`]); a grid without one is its only member and leads everything.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,6 +10,12 @@ use uuid::Uuid;
 
 use crate::errors::GridError;
 use crate::grid::Grid;
+
+mod status;
+
+pub use status::{
+    ClusterCounters, ClusterStatus, ClusterWarning, GroupStatus, LinkCounters, MemberState, MemberStatus,
+};
 
 /// A member, as clients are told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +96,20 @@ pub struct Redefinition {
 /// Called with all definitions after a change of them, from a thread that nobody waits for.
 pub type DefinitionsCallback = Box<dyn Fn(&Definitions) + Send + Sync>;
 
+/// What an operator orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterOrder {
+    /// A member is to leave: others take over what it holds, then its process ends. Done when it has begun.
+    Leave(u64),
+    /// A member that is dead is to be taken out now. Done when it is.
+    Remove(u64),
+    /// Groups whose majority is lost are to go on with what is left of them.
+    Recover,
+}
+
+/// Told once what became of an order, from any thread.
+pub type OrderDone = Box<dyn FnOnce(Result<(), GridError>) + Send>;
+
 /// Who knows the cluster.
 pub trait Cluster: Send + Sync {
     /// The cluster now.
@@ -103,7 +123,9 @@ pub trait Cluster: Send + Sync {
     ///
     /// An error where this member does not hold all partitions, or nobody leads one of them.
     fn catch_up(&self, done: Done<()>) {
-        done(Err(GridError::UnsupportedOperation("this cluster knows nothing of reads at members that follow".to_owned())));
+        done(Err(GridError::UnsupportedOperation(
+            "this cluster knows nothing of reads at members that follow".to_owned(),
+        )));
     }
 
     /// All definitions, as of now.
@@ -139,6 +161,21 @@ pub trait Cluster: Send + Sync {
     /// A number of this member that no other member of the cluster has, or ever had.
     fn member_number(&self) -> u64 {
         0
+    }
+
+    /// The cluster as an operator sees it; nothing where nobody knows more than the view.
+    fn status(&self) -> Option<ClusterStatus> {
+        None
+    }
+
+    /// What this member's part of it has done.
+    fn counters(&self) -> ClusterCounters {
+        ClusterCounters::default()
+    }
+
+    /// Has an order carried out, and `done` told of it. What cannot be done without harm is refused with the reason.
+    fn order(&self, order: ClusterOrder, done: OrderDone) {
+        done(Err(GridError::UnsupportedOperation(format!("{order:?} is not an order that this cluster takes"))));
     }
 }
 

@@ -1,0 +1,144 @@
+//! What is told of a cluster over HTTP, and orders to it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::door;
+use filbert_grid::{
+    Cluster, ClusterCounters, ClusterOrder, ClusterStatus, ClusterView, GridError, GroupStatus, LinkCounters,
+    MemberState, MemberStatus, OrderDone, ViewCallback,
+};
+use filbert_http::{HttpConfig, HttpUser};
+use serde_json::Value;
+use uuid::Uuid;
+
+/// A cluster of two, one of which is not heard of.
+#[derive(Default)]
+struct Two(Mutex<Vec<ClusterOrder>>);
+
+impl Cluster for Two {
+    fn view(&self) -> Arc<ClusterView> {
+        Arc::default()
+    }
+
+    fn on_change(&self, _: ViewCallback) {}
+
+    fn status(&self) -> Option<ClusterStatus> {
+        let member = |id: u64, state, silent_for| MemberStatus {
+            id,
+            uuid: Uuid::from_u128(u128::from(id)),
+            address: format!("10.0.0.{id}:5801"),
+            client_address: format!("10.0.0.{id}:5701"),
+            state,
+            is_lite: false,
+            joined_ms: 0,
+            silent_for,
+        };
+        let voters = BTreeMap::from([(1, Some(0)), (2, Some(70))]);
+        Some(ClusterStatus {
+            cluster: Uuid::from_u128(9),
+            member: 1,
+            replicas_wanted: 3,
+            members: vec![
+                member(1, MemberState::Active, None),
+                member(2, MemberState::Unreachable, Some(Duration::from_secs(7))),
+            ],
+            groups: vec![GroupStatus { number: Some(0), leader: Some(1), voters, ..GroupStatus::default() }],
+        })
+    }
+
+    fn counters(&self) -> ClusterCounters {
+        let links = vec![LinkCounters { kind: "entries", bytes_sent: 9, ..LinkCounters::default() }];
+        ClusterCounters { proposals: 3, links, ..ClusterCounters::default() }
+    }
+
+    fn order(&self, order: ClusterOrder, done: OrderDone) {
+        self.0.lock().unwrap().push(order);
+        done(match order {
+            ClusterOrder::Leave(_) => Ok(()),
+            _ => Err(GridError::IllegalState("it is alive".to_owned())),
+        });
+    }
+}
+
+const PATH: &str = "/_filbert/cluster";
+
+#[test]
+fn a_member_alone_is_in_no_cluster() {
+    let door = door(HttpConfig::default());
+    let answer = door.connect().get(PATH, "");
+    assert_eq!(answer.status, 404);
+    assert!(answer.body.contains("started without --join"), "{}", answer.body);
+    assert_eq!(door.connect().post(PATH, "", r#"{"order": "recover"}"#).status, 404);
+}
+
+#[test]
+fn members_groups_and_warnings_are_told() {
+    let door = door(HttpConfig::default());
+    assert!(door.grid.join_cluster(Arc::new(Two::default())));
+    let answer = door.connect().get(PATH, "");
+    assert_eq!(answer.status, 200);
+    let told: Value = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!((&told["member"], &told["replicas"]["held"]), (&1.into(), &1.into()));
+    assert_eq!(
+        (&told["members"][1]["state"], &told["members"][1]["silent_ms"]),
+        (&"unreachable".into(), &7_000.into())
+    );
+    assert_eq!((&told["members"][0]["leads"], &told["members"][0]["silent_ms"]), (&1.into(), &Value::Null));
+    assert_eq!(told["groups"][0]["voters"][1], serde_json::json!({"member": 2, "lag": 70}));
+    assert!(told["warnings"].as_array().unwrap().len() >= 2, "{told}");
+}
+
+#[test]
+fn metrics_and_the_console_tell_of_the_cluster() {
+    let door = door(HttpConfig::default());
+    assert!(!door.connect().get("/metrics", "").body.contains("filbert_cluster"), "a member alone has no cluster");
+    assert_eq!(door.connect().get("/_filbert/status", "").json()["membership"], Value::Null);
+    assert!(door.grid.join_cluster(Arc::new(Two::default())));
+    let metrics = door.connect().get("/metrics", "").body;
+    for line in [
+        "filbert_cluster_members{state=\"unreachable\"} 1",
+        "filbert_cluster_member_silent_seconds{address=\"10.0.0.2:5801\"} 7",
+        "filbert_cluster_lag_entries 70",
+        "filbert_cluster_replicas 1",
+        "filbert_cluster_groups_without_leader 0",
+        "filbert_group_proposals_total 3",
+        "filbert_link_sent_bytes_total{kind=\"entries\"} 9",
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{line} is not in\n{metrics}");
+    }
+    let status = door.connect().get("/_filbert/status", "").json();
+    assert_eq!(status["membership"]["groups"][0]["leader"], 1);
+    let warnings = status["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning["title"].as_str().unwrap().contains("not been heard of for 7 s")));
+}
+
+#[test]
+fn orders_are_carried_out_or_refused_with_the_reason() {
+    let door = door(HttpConfig::default());
+    let two = Arc::new(Two::default());
+    assert!(door.grid.join_cluster(two.clone()));
+    assert_eq!(door.connect().post(PATH, "", r#"{"order": "leave", "member": 2}"#).status, 200);
+    let refused = door.connect().post(PATH, "", r#"{"order": "remove", "member": 2}"#);
+    assert!(refused.status >= 400 && refused.body.contains("it is alive"), "{} {}", refused.status, refused.body);
+    assert_eq!(door.connect().post(PATH, "", r#"{"order": "flee"}"#).status, 400);
+    assert_eq!(*two.0.lock().unwrap(), [ClusterOrder::Leave(2), ClusterOrder::Remove(2)]);
+}
+
+#[test]
+fn strangers_order_nothing() {
+    let users = vec![HttpUser { name: "ann".into(), password: "a".into() }];
+    let door = door(HttpConfig { users, ..HttpConfig::default() });
+    let two = Arc::new(Two::default());
+    assert!(door.grid.join_cluster(two.clone()));
+    let leave = r#"{"order": "leave", "member": 2}"#;
+    assert_eq!(door.connect().post(PATH, "", leave).status, 401);
+    assert_eq!(door.connect().get(PATH, "").status, 401);
+    assert!(two.0.lock().unwrap().is_empty());
+    assert_eq!(door.connect().post(PATH, "Authorization: Basic YW5uOmE=\r\n", leave).status, 200);
+}

@@ -1,0 +1,229 @@
+//! What operators order of a cluster, and what this member's part of it has done. What they are told is made by `view.rs`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use filbert_cluster::{BootRuntime, Group, MemberId, StateMachine, TransportError};
+use filbert_grid::{
+    ClusterCounters, ClusterOrder, ClusterStatus, GridError, GroupStatus, LinkCounters, MemberState, OrderDone,
+};
+use filbert_links::{Channel, Links};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::asking::Asking;
+use crate::registry::Command;
+use crate::replicator::PartitionGroup;
+use crate::service::Request;
+use crate::view::Views;
+
+/// Between two looks at something that is awaited.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Groups that a dead member led have another leader by then.
+const FAILOVER_MAX: Duration = Duration::from_secs(10);
+
+const NO_RECOVERY: &str = "groups that have lost their majority cannot be recovered yet: members that are only cut off or stopped have to come back; \
+if they are dead for good, what only these groups held cannot be served any more: end all members, and start a cluster anew";
+
+/// Why a member should end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// An operator asked it to leave.
+    Asked,
+    /// The others have taken it out, while they did not hear of it: what it holds is not the cluster's any more.
+    TakenOut,
+}
+
+/// Says why this member should end, once.
+pub(crate) type EndingSender = watch::Sender<Option<Ending>>;
+
+/// Has a member end, for the first reason that there is.
+pub(crate) fn end(ending: &EndingSender, why: Ending) {
+    ending.send_if_modified(|known| match known {
+        None => {
+            *known = Some(why);
+            true
+        }
+        // What an operator asked for is too late then.
+        Some(Ending::Asked) if why == Ending::TakenOut => {
+            *known = Some(why);
+            true
+        }
+        Some(_) => false,
+    });
+}
+
+/// What this member does for operators.
+#[derive(Clone)]
+pub(crate) struct Administration {
+    pub(crate) member: MemberId,
+    pub(crate) views: Arc<Views>,
+    pub(crate) asking: Arc<Asking>,
+    pub(crate) groups: Arc<Vec<PartitionGroup>>,
+    pub(crate) links: Arc<Links>,
+    pub(crate) ending: Arc<EndingSender>,
+    /// Who answers within that time is alive.
+    pub(crate) lease: Duration,
+    /// Where orders are carried out.
+    pub(crate) runtime: Handle,
+}
+
+impl Administration {
+    /// What this member's part of the cluster has done.
+    pub(crate) fn counters(&self) -> ClusterCounters {
+        let mut counters = ClusterCounters::default();
+        self.groups.iter().for_each(|group| count(group, &mut counters));
+        count(self.asking.group(), &mut counters);
+        let statistics = self.links.statistics();
+        let links = statistics.kinds.iter().map(|(kind, of)| LinkCounters {
+            kind,
+            connections: of.dialled.saturating_add(of.accepted),
+            failures: of.failures,
+            bytes_sent: of.bytes_sent,
+            bytes_received: of.bytes_received,
+        });
+        ClusterCounters { links: links.collect(), ..counters }
+    }
+
+    /// Has an order carried out, beside the caller.
+    pub(crate) fn order(&self, order: ClusterOrder, done: OrderDone) {
+        let this = self.clone();
+        self.runtime.spawn(async move { done(this.carry_out(order).await) });
+    }
+}
+
+/// Adds what a group has done and holds.
+fn count<S: StateMachine>(group: &Group<BootRuntime, S>, to: &mut ClusterCounters) {
+    let (status, done) = (group.status(), group.counters());
+    to.leads += usize::from(group.has_lease().is_some());
+    to.votes += usize::from(status.voters.contains(&group.member()));
+    to.log_entries += status.log_entries as u64;
+    to.log_bytes += status.log_bytes as u64;
+    to.waiting_bytes += status.waiting_bytes as u64;
+    to.behind_entries += status.committed.unwrap_or(0).saturating_sub(status.applied.unwrap_or(0));
+    to.proposals += done.proposals;
+    to.elections_won += done.elections_won;
+    to.snapshot_bytes_sent += done.snapshot_bytes_sent;
+    to.snapshot_bytes_received += done.snapshot_bytes_received;
+}
+
+fn refused(why: String) -> GridError {
+    GridError::IllegalState(why)
+}
+
+impl Administration {
+    async fn carry_out(&self, order: ClusterOrder) -> Result<(), GridError> {
+        match order {
+            ClusterOrder::Leave(id) => self.leave(MemberId(id)).await,
+            ClusterOrder::Remove(id) => self.remove(MemberId(id)).await,
+            ClusterOrder::Recover => {
+                let lost = self.views.status(self.member).lost_groups().count();
+                Err(match lost {
+                    0 => refused("all groups have a leader: there is nothing to recover".to_owned()),
+                    _ => GridError::UnsupportedOperation(format!("{lost} groups have no leader. {NO_RECOVERY}")),
+                })
+            }
+        }
+    }
+
+    fn check_known(&self, id: MemberId) -> Result<(), GridError> {
+        let state = self.asking.registry().state();
+        if state.member(id).is_some() {
+            return Ok(());
+        }
+        let known: Vec<String> = state.members().map(|(id, _)| id.to_string()).collect();
+        let text = format!("there is no member {id}, expected one of {}", known.join(", "));
+        Err(GridError::IllegalArgument(text))
+    }
+
+    /// Has a member leave in order, as SIGTERM does.
+    async fn leave(&self, id: MemberId) -> Result<(), GridError> {
+        self.check_known(id)?;
+        let state = self.asking.registry().state();
+        let others =
+            state.members().filter(|(other, facts)| *other != id && !facts.is_lite && !state.is_leaving(*other));
+        let holds = state.member(id).is_some_and(|facts| !facts.is_lite);
+        if holds && others.count() == 0 {
+            return Err(refused(format!(
+                "member {id} is the last one that holds data, and what it holds would be lost: end its process if that is meant"
+            )));
+        }
+        self.have_leaders(&self.views.status(self.member), "leaving in order needs all of them")?;
+        if id == self.member {
+            end(&self.ending, Ending::Asked);
+            return Ok(());
+        }
+        let asked = self.links.call(id, Channel::Requests, Request::Leave.write()).await;
+        asked.map(|_| ()).map_err(|error| {
+            refused(format!("member {id} cannot be asked to leave: {error}; one that is dead is to be removed"))
+        })
+    }
+
+    fn have_leaders(&self, status: &ClusterStatus, why: &str) -> Result<(), GridError> {
+        let lost: Vec<String> = status.lost_groups().map(GroupStatus::name).collect();
+        match lost.as_slice() {
+            [] => Ok(()),
+            lost => Err(refused(format!("these groups have no leader: {}; {why}", lost.join(", ")))),
+        }
+    }
+
+    /// Takes a dead member out now.
+    async fn remove(&self, id: MemberId) -> Result<(), GridError> {
+        self.check_known(id)?;
+        if id == self.member || self.answers(id).await {
+            return Err(refused(format!("member {id} is alive: have it leave, or end its process first")));
+        }
+        let status = self.without_leader(id).await;
+        self.have_leaders(&status, "they have no majority without more of their members, and nobody may be taken out")?;
+        // Members that are there, of which the dead one is none.
+        let there: BTreeSet<u64> = status
+            .members
+            .iter()
+            .filter(|member| member.id != id.0 && member.state != MemberState::Unreachable)
+            .map(|member| member.id)
+            .collect();
+        for group in &status.groups {
+            let left = group.voters.keys().filter(|voter| there.contains(voter)).count();
+            if left < group.majority() {
+                let (name, voters) = (group.name(), group.voters.len());
+                let text = format!(
+                    "group {name} would be left with {left} of {voters} voters, expected at least {}",
+                    group.majority()
+                );
+                return Err(refused(text));
+            }
+        }
+        tracing::warn!("member {id} is taken out by an operator's order");
+        self.asking.ask(Command::Remove { member: id.0 }).await.map_err(GridError::from).map(|_| ())
+    }
+
+    /// Whether a member answers within a lease.
+    async fn answers(&self, id: MemberId) -> bool {
+        let until = Instant::now() + self.lease;
+        while Instant::now() < until {
+            match timeout_at(until, self.links.call(id, Channel::Requests, Request::Ping.write())).await {
+                // Whoever refuses is there.
+                Ok(Ok(_) | Err(TransportError::Refused { .. })) => return true,
+                // It is not dialled again at once after a failure.
+                Ok(Err(_)) => sleep(PAUSE).await,
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+
+    /// The status, once a member that is dead leads nothing any more, or others have had the time to take over.
+    async fn without_leader(&self, id: MemberId) -> ClusterStatus {
+        let until = Instant::now() + FAILOVER_MAX;
+        loop {
+            let status = self.views.status(self.member);
+            let is_led = |group: &GroupStatus| group.leader.is_some_and(|leader| leader != id.0);
+            if status.groups.iter().all(is_led) || Instant::now() >= until {
+                return status;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What operators are told of a cluster and order of it: members in one process, over real links.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use filbert_cluster::{BoxFuture, GroupSettings, MemberId};
+use filbert_grid::{
+    ClusterOrder, ClusterStatus, Environment, ErrorKind, Grid, GridConfig, GridError, MemberState, SystemClock,
+};
+use filbert_links::{Channel, Identity, LinkSettings, Links, Peer, Refusal, Service};
+use filbert_member::{Ending, Member, MemberSettings, Starting};
+use uuid::Uuid;
+
+fn environment() -> Environment {
+    Environment { clock: Arc::new(SystemClock::new()), random_seed: Uuid::new_v4().as_u64_pair().0 }
+}
+
+/// Members that start at once.
+async fn cluster(members: usize, dead_after: Duration) -> (Vec<Member>, Vec<String>) {
+    let mut starting = Vec::new();
+    for _ in 0..members {
+        let settings = MemberSettings { dead_after, ..MemberSettings::default() };
+        starting.push(Starting::listen(settings, GridConfig::default(), environment(), Uuid::new_v4()).await.unwrap());
+    }
+    let addresses: Vec<String> = starting.iter().map(|member| member.address().to_owned()).collect();
+    starting.iter_mut().for_each(|member| member.set_addresses(addresses.clone()));
+    let joining: Vec<_> = starting.into_iter().map(|member| tokio::spawn(member.join())).collect();
+    let mut joined = Vec::new();
+    for member in joining {
+        joined.push(member.await.unwrap().unwrap());
+    }
+    (joined, addresses)
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert!(begin.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
+    }
+}
+
+fn status(grid: &Grid) -> ClusterStatus {
+    grid.cluster().unwrap().status().unwrap()
+}
+
+fn is_whole(member: &Member, voters: usize) -> bool {
+    let status = status(member.grid());
+    status.warnings().is_empty()
+        && status.groups.iter().all(|group| {
+            group.leader.is_some() && group.voters.len() == voters && group.voters.values().all(|lag| *lag == Some(0))
+        })
+}
+
+async fn order(member: &Member, order: ClusterOrder) -> Result<(), GridError> {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let done = move |result| {
+        let _gone = tell.send(result);
+    };
+    member.grid().cluster().unwrap().order(order, Box::new(done));
+    told.await.unwrap()
+}
+
+async fn stop(members: Vec<Member>) {
+    for member in members {
+        member.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_member_tells_the_same_of_all_groups() {
+    let (members, addresses) = cluster(3, LONG).await;
+    until("all is well", || members.iter().all(|member| is_whole(member, 3))).await;
+    for member in &members {
+        let status = status(member.grid());
+        assert_eq!((status.member, status.replicas_held(), status.groups.len()), (member.id().0, 3, 25));
+        assert_eq!(status.cluster, member.registry().cluster);
+        let mut found: Vec<&String> = status.members.iter().map(|member| &member.address).collect();
+        found.sort();
+        let mut expected: Vec<&String> = addresses.iter().collect();
+        expected.sort();
+        assert_eq!(found, expected);
+        assert!(status.members.iter().all(|one| one.state == MemberState::Active && one.joined_ms > 0));
+        assert_eq!(status.members.iter().filter(|one| one.silent_for.is_none()).count(), 1, "the one that tells");
+    }
+    stop(members).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_member_is_asked_to_leave_at_any_other() {
+    let (members, _) = cluster(3, LONG).await;
+    until("all is well", || members.iter().all(|member| is_whole(member, 3))).await;
+    order(&members[0], ClusterOrder::Leave(members[2].id().0)).await.unwrap();
+    let mut ending = members[2].ending();
+    assert_eq!(*ending.wait_for(Option::is_some).await.unwrap(), Some(Ending::Asked));
+    assert_eq!(*members[1].ending().borrow(), None);
+    let refused = order(&members[0], ClusterOrder::Leave(77)).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::IllegalArgument);
+    assert!(refused.to_string().contains("there is no member 77, expected one of 1, 2, 3"), "{refused}");
+    stop(members).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_last_member_with_data_does_not_leave() {
+    let (members, _) = cluster(1, LONG).await;
+    until("groups are led", || is_led(&members[0])).await;
+    let refused = order(&members[0], ClusterOrder::Leave(1)).await.unwrap_err().to_string();
+    assert!(refused.contains("the last one that holds data"), "{refused}");
+    stop(members).await;
+}
+
+fn is_led(member: &Member) -> bool {
+    status(member.grid()).lost_groups().count() == 0
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_dead_are_taken_out_at_once_and_the_living_are_not() {
+    let (mut members, _) = cluster(3, LONG).await;
+    until("all is well", || members.iter().all(|member| is_whole(member, 3))).await;
+    for id in [2, members[0].id().0] {
+        let alive = order(&members[0], ClusterOrder::Remove(id)).await.unwrap_err().to_string();
+        assert!(alive.contains("is alive: have it leave"), "{alive}");
+    }
+    let dies = members.remove(2);
+    let dead = dies.id();
+    dies.stop().await;
+    // Also while others have not taken over yet.
+    order(&members[0], ClusterOrder::Remove(dead.0)).await.unwrap();
+    until("it is no member", || members.iter().all(|member| member.registry().members().count() == 2)).await;
+    until("groups are led", || members.iter().all(is_led)).await;
+    let warnings = status(members[0].grid()).warnings();
+    assert!(warnings.iter().any(|warning| warning.text.contains("no majority without each other")), "{warnings:?}");
+
+    // The next one takes the majority of all groups with it.
+    let dies = members.remove(1);
+    let dead = dies.id();
+    dies.stop().await;
+    until("nobody leads", || status(members[0].grid()).lost_groups().count() == 25).await;
+    let told = status(members[0].grid());
+    assert!(told.warnings()[0].is_critical && told.warnings()[0].title.starts_with("25 of 25 groups have no leader"));
+    assert_eq!(told.member(dead.0).map(|member| member.state), Some(MemberState::Unreachable));
+    let refused = order(&members[0], ClusterOrder::Remove(dead.0)).await.unwrap_err().to_string();
+    assert!(refused.contains("nobody may be taken out"), "{refused}");
+    let refused = order(&members[0], ClusterOrder::Recover).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::UnsupportedOperation);
+    assert!(refused.to_string().starts_with("25 groups have no leader"), "{refused}");
+    stop(members).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_member_that_was_taken_out_hears_of_it() {
+    let (members, _) = cluster(3, LONG).await;
+    until("all is well", || members.iter().all(|member| is_whole(member, 3))).await;
+    // As if it had been cut off for long: nobody asks it.
+    members[0].remove(members[2].id()).await.unwrap();
+    let mut ending = members[2].ending();
+    assert_eq!(*ending.wait_for(Option::is_some).await.unwrap(), Some(Ending::TakenOut));
+    // It does not wait for others that do not know it any more.
+    members[2].leave().await.unwrap();
+    until("others go on", || members[..2].iter().all(is_led)).await;
+    assert!(members[..2].iter().all(|member| member.ending().borrow().is_none()));
+    stop(members).await;
+}
+
+/// Answers nobody.
+struct Dead;
+
+impl Service for Dead {
+    fn answer(&self, _: Peer, _: Channel, _: Bytes) -> BoxFuture<Result<Bytes, Refusal>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_member_that_died_before_it_followed_is_taken_out_as_well() {
+    let (members, addresses) = cluster(3, Duration::from_secs(4)).await;
+    until("all is well", || members.iter().all(|member| is_whole(member, 3))).await;
+    let groups = GroupSettings::default();
+    let config = GridConfig::default();
+    let identity = Identity {
+        cluster: config.cluster_name.clone(),
+        incarnation: Uuid::new_v4(),
+        partitions: groups.partitions,
+        groups: groups.groups,
+        versions: 1..=1,
+    };
+    let links = Links::start(LinkSettings::default(), identity, Arc::new(Dead)).unwrap();
+    let join = format!(
+        "\u{1}{{\"Join\":{{\"uuid\":\"{}\",\"address\":\"127.0.0.1:1\",\"client_host\":\"127.0.0.1\",\"client_port\":1,\"is_lite\":false}}}}",
+        Uuid::new_v4()
+    );
+    links.call_address(addresses[0].as_str(), Channel::Join, Bytes::from(join)).await.unwrap();
+    assert!(members[0].registry().member(MemberId(4)).is_some(), "it is let in");
+    until("it is taken out", || members.iter().all(|member| member.registry().members().count() == 3)).await;
+    until("all is well", || members.iter().all(|member| is_whole(member, 3))).await;
+    links.stop().await;
+    stop(members).await;
+}
