@@ -13,7 +13,7 @@ fuzz_target!(|data: &[u8]| {
 
 fn read_and_apply(data: &[u8]) {
     let Ok(decoder) = Decoder::new(data) else { return };
-    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1 });
+    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, reads_before_commands: false });
     partition.create_map(MapId(0), MapSettings::default());
     let mut again = Encoder::default();
     let mut commands = Vec::new();

@@ -6,7 +6,7 @@ use filbert_data::PartitionId;
 use filbert_store::{Import, NoLayouts, Partition, PartitionSettings};
 use libfuzzer_sys::fuzz_target;
 
-const SETTINGS: PartitionSettings = PartitionSettings { id: PartitionId(0), hash_seed: 1 };
+const SETTINGS: PartitionSettings = PartitionSettings { id: PartitionId(0), hash_seed: 1, reads_before_commands: false };
 /// The head of a group's snapshot that has no last entry, no members and no origins.
 const HEAD: [u8; 15] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 

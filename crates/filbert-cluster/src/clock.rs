@@ -7,7 +7,7 @@
 //! ```text
 //!  leader: promise = time of day + a reserve ──► every request ──► member: seen = max(seen, promise)
 //!          granted = the promise that a majority has seen  ◄── every answer ◄── promise or seen, the later one
-//!          a read happens at min(granted, max(seen, time of day), stamps of entries on their way)
+//!          a read happens at min(granted, max(seen, time of day), stamps of entries on their way), and at the latest stamp applied at least
 //!
 //!  candidate: seen = max(seen, that of all who vote for it): not earlier than any read before
 //! ```
@@ -43,6 +43,10 @@ pub(crate) struct GroupClock {
     promised: AtomicI64,
     /// The latest time that every later leader will know of.
     granted: AtomicI64,
+    /// The latest stamp of an entry that is applied here, or is being applied: what is told of it is not undone by an earlier read.
+    applied: AtomicI64,
+    /// The latest time of a leader's reads that this member has come to: where it does not lead, it reads at this time.
+    reached: AtomicI64,
     /// The stamp of the oldest entry on its way, and what was seen before it while it is being given; the greatest time if there is
     /// none.
     oldest_on_way: AtomicI64,
@@ -61,6 +65,8 @@ impl GroupClock {
             seen: beginning(),
             promised: beginning(),
             granted: beginning(),
+            applied: beginning(),
+            reached: beginning(),
             oldest_on_way: AtomicI64::new(i64::MAX),
             on_way: Mutex::default(),
             acknowledged: Mutex::default(),
@@ -76,6 +82,19 @@ impl GroupClock {
     pub(crate) fn applied(&self, stamp: Millis) {
         self.learn(stamp);
         self.granted.fetch_max(stamp.0, Ordering::SeqCst);
+        self.applied.fetch_max(stamp.0, Ordering::SeqCst);
+    }
+
+    /// Takes note of the time of a read point, to which this member has come: every later leader knows of it.
+    pub(crate) fn reached(&self, time: Millis) {
+        self.learn(time);
+        self.granted.fetch_max(time.0, Ordering::SeqCst);
+        self.reached.fetch_max(time.0, Ordering::SeqCst);
+    }
+
+    /// The latest time of a read point to which this member has come.
+    pub(crate) fn latest_reached(&self) -> Option<Millis> {
+        Some(self.reached.load(Ordering::SeqCst)).filter(|time| *time != i64::MIN).map(Millis)
     }
 
     fn now(&self) -> Millis {
@@ -112,7 +131,8 @@ impl GroupClock {
     pub(crate) fn read(&self) -> Millis {
         let now = self.now().0;
         let on_way = self.oldest_on_way.load(Ordering::SeqCst);
-        Millis(now.min(on_way).min(self.granted.load(Ordering::SeqCst)))
+        let by_promise = now.min(on_way).min(self.granted.load(Ordering::SeqCst));
+        Millis(by_promise.max(self.applied.load(Ordering::SeqCst)))
     }
 
     /// Promises that reads stay before a time, which the request of a leader carries.

@@ -92,7 +92,7 @@ impl<R: AsyncRuntime, S: StateMachine> Clone for Group<R, S> {
 pub struct ReadPoint {
     /// Index of an entry.
     pub index: u64,
-    /// The time at which the leader read.
+    /// A time of the leader's reads. Entries that its reads had kept alive beyond it are told to the log before the index.
     pub time: Millis,
 }
 
@@ -262,9 +262,11 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     pub async fn read_point(&self) -> Result<ReadPoint, SubmitError> {
         let before = self.has_lease();
         while before.is_some() && self.has_lease() == before {
+            // In this order: what had been read by that time is in touches, and those that are applied are before the index.
+            let time = self.0.clock.read();
             let touches = upkeep::touches(&self.0);
             if touches.is_empty() {
-                let point = ReadPoint { index: self.0.replica.begun.load(Ordering::SeqCst), time: self.read_time() };
+                let point = ReadPoint { index: self.0.replica.begun.load(Ordering::SeqCst), time };
                 // Another leader could have acknowledged more if the lease had ended in between.
                 if self.has_lease() == before {
                     return Ok(point);
@@ -286,10 +288,13 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         self.0.replica.reach(point).await;
     }
 
-    /// The time at which a reader with a lease reads: every later leader will know of it.
+    /// The time at which a reader reads here, which every later leader will know of: the leader's own time where this member leads, else that
+    /// of the latest [`Group::reach`]. Entries that the log has since brought are there as well; those that expire later are there still.
     #[must_use]
     pub fn read_time(&self) -> Millis {
-        self.0.clock.read()
+        let leads = self.0.replica.leading.load(Ordering::SeqCst) != 0;
+        let reached = if leads { None } else { self.0.clock.latest_reached() };
+        reached.unwrap_or_else(|| self.0.clock.read())
     }
 
     /// Index of the last entry applied here, and all that the log decided: with the same index, it is the same on all members. Takes

@@ -34,7 +34,7 @@ impl Partitions {
     pub fn new(group: GroupId, settings: &GroupSettings, hash_seed: u64) -> Self {
         let groups = settings.groups.max(1);
         let ids = (0..settings.partitions).map(PartitionId).filter(|id| GroupId::of(*id, groups) == group);
-        let make = |id| Mutex::new(Partition::new(PartitionSettings { id, hash_seed }));
+        let make = |id| Mutex::new(Partition::new(PartitionSettings { id, hash_seed, reads_before_commands: true }));
         let cells = Cells { partitions: ids.map(make).collect(), is_exporting: AtomicBool::new(false) };
         Partitions { group, groups, hash_seed, cells: Arc::new(cells) }
     }
@@ -122,7 +122,7 @@ impl StateMachine for Partitions {
         if touches.is_empty() { Bytes::new() } else { touches.take().into() }
     }
 
-    fn leadership_gained(&self) {
+    fn forget_reads(&self) {
         self.cells.partitions.iter().for_each(|cell| cell.lock().forget_reads());
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct Replica<S: StateMachine, T> {
     pub(crate) leading: AtomicU64,
     /// Index of the entry that is being applied, or was last. Whatever was acknowledged here is in none after it.
     pub(crate) begun: AtomicU64,
+    /// The term of the last entry that was applied.
+    term: AtomicU64,
     /// Index of the last entry applied.
     pub(crate) reached: watch::Sender<u64>,
     clock: Arc<GroupClock>,
@@ -49,8 +51,9 @@ pub(crate) struct Replica<S: StateMachine, T> {
 impl<S: StateMachine, T: Instant> Replica<S, T> {
     pub(crate) fn new(group: GroupId, state: Arc<S>, limits: OriginLimits, clock: Arc<GroupClock>) -> Self {
         let (applied, awaiting) = Default::default();
-        let (leading, begun, reached) = (AtomicU64::new(0), AtomicU64::new(0), watch::Sender::new(0));
-        Replica { group, state, applied, awaiting, leading, begun, reached, clock, limits }
+        let (leading, begun, term, reached) =
+            (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0), watch::Sender::new(0));
+        Replica { group, state, applied, awaiting, leading, begun, term, reached, clock, limits }
     }
 
     /// Applies an entry's batch.
@@ -133,7 +136,15 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
         // The sender is here as long as this is.
         let mut reached = self.reached.subscribe();
         let _index = reached.wait_for(|reached| *reached >= point.index).await;
-        self.clock.applied(point.time);
+        self.clock.reached(point.time);
+    }
+
+    /// Forgets what reads here have kept alive, unknown to the log, when entries of a later term come: another member has led since, or
+    /// could have.
+    fn enter_term(&self, term: u64) {
+        if self.term.fetch_max(term, Ordering::SeqCst) < term {
+            self.state.forget_reads();
+        }
     }
 
     /// Index of the last entry applied, and all that the log decided, as bytes: those of two replicas with the same index are the
@@ -198,6 +209,7 @@ where
     {
         while let Some(entry) = entries.next().await {
             let (entry, responder) = entry?;
+            self.0.enter_term(**entry.log_id.committed_leader_id());
             self.0.begun.store(entry.log_id.index, Ordering::SeqCst);
             match &entry.payload {
                 Payload::Blank => {}

@@ -74,6 +74,10 @@ pub trait StateMachine: Send + Sync + 'static {
         Bytes::new()
     }
 
+    /// Forgets all reads that the log has not been told of: the first entry of a term comes, and members that lead in it know nothing of
+    /// them, see [`filbert_store::Partition::forget_reads`].
+    fn forget_reads(&self) {}
+
     /// This member leads from now on, and is about to answer reads.
     fn leadership_gained(&self) {}
 

@@ -94,8 +94,9 @@ impl Grid {
         let hash_seed = random.next_u64();
         let cells = (0..config.partition_count)
             .map(|id| {
-                let partition = Partition::new(PartitionSettings { id: PartitionId(id), hash_seed });
-                Cell::new(partition, random.next_u64(), partition_uuids.next_uuid())
+                let (id, reads_before_commands) = (PartitionId(id), replication.is_some());
+                let settings = PartitionSettings { id, hash_seed, reads_before_commands };
+                Cell::new(Partition::new(settings), random.next_u64(), partition_uuids.next_uuid())
             })
             .collect();
         let objects = Objects::new(config.objects_max, config.listeners_max);

@@ -86,6 +86,12 @@ impl StateMachine for GridPartitions {
         touches.map(Bytes::from).unwrap_or_default()
     }
 
+    fn forget_reads(&self) {
+        if let Some(grid) = self.grid.get() {
+            grid.forget_reads(self.of_grid());
+        }
+    }
+
     fn leadership_gained(&self) {
         if let Some(grid) = self.grid.get() {
             grid.leadership_gained(self.of_grid());

@@ -76,8 +76,13 @@ impl Reading {
             asked.push((groups, self.to.links.call(leader, Channel::Requests, request)));
         }
         let points = self.points(&here.iter().map(|group| group.0).collect::<Vec<_>>()).await;
-        let unknown = here.into_iter().zip(points).filter(|(_, point)| point.is_none());
-        missing.extend(unknown.map(|(group, _)| group));
+        for (group, point) in here.into_iter().zip(points) {
+            // Should this member lead no more when it reads, it reads at that time.
+            match point {
+                Some(point) if self.reach(group, point, deadline).await => {}
+                _ => missing.push(group),
+            }
+        }
         for (groups, answer) in asked {
             let answer = timeout_at(deadline, answer).await.ok().and_then(Result::ok);
             let points: Option<Vec<Option<Point>>> = answer.and_then(|answer| read(&answer).ok());

@@ -64,7 +64,8 @@ fn key(number: i32) -> Vec<u8> {
 }
 
 fn filled(layout: Option<Arc<Layout>>) -> Partition {
-    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1 });
+    let mut partition =
+        Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, reads_before_commands: false });
     partition.create_map(MAP, MapSettings::default());
     for number in 0..ENTRIES {
         put(&mut partition, &key(number), &value(number));

@@ -45,7 +45,8 @@ fn put(partition: &mut Partition, key: &[u8], value: &[u8], mode: PutMode) {
 }
 
 fn empty(settings: MapSettings) -> Partition {
-    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1 });
+    let mut partition =
+        Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, reads_before_commands: false });
     partition.create_map(MAP, settings);
     partition
 }

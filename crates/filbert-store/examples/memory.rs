@@ -56,7 +56,7 @@ pub(crate) fn measure(allocator: &str) {
 }
 
 fn new_partition(id: u32) -> Partition {
-    Partition::new(PartitionSettings { id: PartitionId(id), hash_seed: 0x5eed })
+    Partition::new(PartitionSettings { id: PartitionId(id), hash_seed: 0x5eed, reads_before_commands: false })
 }
 
 fn apply(partitions: &mut [Partition], number: u32, value_bytes: usize, expiry: Expiry, mode: PutMode) {

@@ -22,7 +22,7 @@ impl Partition {
         spares: &dyn Fn(&[u8]) -> bool,
     ) -> Option<&[u8]> {
         let map = self.map(map).filter(|_| policy != EvictionPolicy::None)?;
-        map.pick(self.moment(now), (random(), random()), policy, spares).map(Record::key)
+        map.pick(self.time_of_read(now), (random(), random()), policy, spares).map(Record::key)
     }
 }
 

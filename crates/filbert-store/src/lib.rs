@@ -66,7 +66,7 @@
 //! use filbert_data::PartitionId;
 //!
 //! let map = MapId(1);
-//! let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1 });
+//! let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, reads_before_commands: false });
 //! partition.create_map(map, MapSettings::default());
 //!
 //! let change = Change::Put { key: b"key", value: b"value", expiry: Expiry::DEFAULT, mode: PutMode::Put };

@@ -29,7 +29,8 @@ pub struct Located(Option<Place>);
 ///
 /// Commands and reads bring the time along. One that is earlier than the latest command's counts as that one's: when another
 /// member with a slower clock begins to stamp commands, what has expired stays expired, and a lease that was over is
-/// over. So a clock that was ahead makes time stand still for as long as it was ahead, and nothing goes back.
+/// over. So a clock that was ahead makes time stand still for as long as it was ahead, and nothing goes back. Reads may be told to be
+/// exact, see [`PartitionSettings::reads_before_commands`].
 pub struct Partition {
     pub(crate) settings: PartitionSettings,
     /// In order of id. Boxed, as a partition may have many maps and moves when they are created.
@@ -91,7 +92,7 @@ impl Partition {
     /// The value of a key. Counts as a read and starts the idle clock anew.
     #[inline]
     pub fn get(&mut self, map: MapId, key: &[u8], now: Millis) -> Option<&[u8]> {
-        let now = self.moment(now);
+        let now = self.time_of_read(now);
         self.map_mut(map)?.get(key, now)
     }
 
@@ -107,38 +108,38 @@ impl Partition {
     /// The value of a key that was looked up, as [`Partition::get`]. Nothing may have changed since then.
     #[inline]
     pub fn get_located(&mut self, map: MapId, located: Located, now: Millis) -> Option<&[u8]> {
-        let now = self.moment(now);
+        let now = self.time_of_read(now);
         self.map_mut(map)?.get_at(located.0, now)
     }
 
     /// Whether there is an entry. Counts as a read of the entry and starts the idle clock anew.
     pub fn contains_key(&mut self, map: MapId, key: &[u8], now: Millis) -> bool {
-        let now = self.moment(now);
+        let now = self.time_of_read(now);
         self.map_mut(map).is_some_and(|map| map.contains_key(key, now))
     }
 
     /// All that is known of an entry. Does not count as a read.
     #[must_use]
     pub fn entry_view(&self, map: MapId, key: &[u8], now: Millis) -> Option<EntryView<'_>> {
-        self.map(map)?.entry_view(key, self.moment(now))
+        self.map(map)?.entry_view(key, self.time_of_read(now))
     }
 
     /// Number of entries whose time is not over. Takes time for entries that expired and are not yet freed.
     #[must_use]
     pub fn len(&self, map: MapId, now: Millis) -> usize {
-        self.map(map).map_or(0, |map| map.len(self.moment(now)))
+        self.map(map).map_or(0, |map| map.len(self.time_of_read(now)))
     }
 
     /// Whether any entry has this value, byte for byte. Looks at all of them.
     #[must_use]
     pub fn contains_value(&self, map: MapId, value: &[u8], now: Millis) -> bool {
-        self.map(map).is_some_and(|map| map.contains_value(value, self.moment(now)))
+        self.map(map).is_some_and(|map| map.contains_value(value, self.time_of_read(now)))
     }
 
     /// Visits key and value of every entry.
     pub fn for_each(&self, map: MapId, now: Millis, visit: &mut dyn FnMut(&[u8], &[u8])) {
         if let Some(map) = self.map(map) {
-            map.for_each(self.moment(now), visit);
+            map.for_each(self.time_of_read(now), visit);
         }
     }
 
@@ -154,7 +155,7 @@ impl Partition {
         now: Millis,
         visit: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Option<Cursor> {
-        self.map(map)?.fetch(cursor, at_least, self.moment(now), visit)
+        self.map(map)?.fetch(cursor, at_least, self.time_of_read(now), visit)
     }
 
     /// Whether anybody holds a lock of the key.
@@ -166,7 +167,7 @@ impl Partition {
     /// Who holds a lock of the key, how often, and how long.
     #[must_use]
     pub fn lock_state(&self, map: MapId, key: &[u8], now: Millis) -> Option<LockState> {
-        self.map(map)?.lock_state(key, self.moment(now))
+        self.map(map)?.lock_state(key, self.time_of_read(now))
     }
 
     /// Counters and sizes of a map; all 0 for one that does not exist.
@@ -205,7 +206,13 @@ impl Partition {
         self.time
     }
 
-    /// The time of a read: never earlier than that of the latest command.
+    /// The time of a read.
+    #[inline]
+    pub(crate) fn time_of_read(&self, now: Millis) -> Millis {
+        if self.settings.reads_before_commands { now } else { self.moment(now) }
+    }
+
+    /// The time of a command: never earlier than that of the latest one.
     #[inline]
     pub(crate) fn moment(&self, now: Millis) -> Millis {
         now.max(self.time)

@@ -63,7 +63,7 @@ impl Partition {
         now: Millis,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Option<bool> {
-        self.map(map)?.probe(index, probe, self.moment(now), visit)
+        self.map(map)?.probe(index, probe, self.time_of_read(now), visit)
     }
 
     /// The entries that an index finds, to be combined with those that others find. Entries whose time is over are
@@ -82,7 +82,7 @@ impl Partition {
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> bool {
         let Some(map) = self.map(map) else { return true };
-        let now = self.moment(now);
+        let now = self.time_of_read(now);
         let Some(derived) = &map.derived else { return true };
         slots.0.iter().all(|slot| map.visit_slot(derived, slot, now, visit))
     }

@@ -10,6 +10,9 @@ pub struct PartitionSettings {
     /// Seed of the hash of keys, and so of the order in which entries are fetched; of nothing else, so that each replica may
     /// have its own. Secret seeds keep clients from making keys that collide.
     pub hash_seed: u64,
+    /// Whether reads happen at the time that they bring along, also where commands have come with later ones. Who follows a log needs
+    /// this: the log knows of reads that keep entries alive only up to the time at which it was asked. Whoever reads answers for the time.
+    pub reads_before_commands: bool,
 }
 
 /// Settings of one map, the same in all partitions.

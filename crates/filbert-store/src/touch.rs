@@ -124,11 +124,12 @@ impl Partition {
 
 impl Map {
     fn touches_until(&self, now: Millis, until: Millis, limit: usize, visit: &mut dyn FnMut(&[u8], Millis)) {
-        for due in self.schedule.due(until).take(limit) {
-            let record = self.find_due(due).and_then(|place| self.table.at(place));
-            if let Some((record, read_at)) = record.and_then(|record| Some((record, due_touch(record, now, until)?))) {
-                visit(record.key(), read_at);
-            }
+        let read_on = self.schedule.due(until).filter_map(|due| {
+            let record = self.table.at(self.find_due(due)?)?;
+            Some((record, due_touch(record, now, until)?))
+        });
+        for (record, read_at) in read_on.take(limit) {
+            visit(record.key(), read_at);
         }
     }
 

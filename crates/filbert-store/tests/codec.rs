@@ -94,7 +94,8 @@ fn read_and_apply(bytes: &[u8]) -> (usize, Option<CodecError>) {
         Ok(decoder) => decoder,
         Err(error) => return (0, Some(error)),
     };
-    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1 });
+    let mut partition =
+        Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 1, reads_before_commands: false });
     partition.create_map(MapId(0), MapSettings::default());
     let mut count = 0;
     for command in decoder {

@@ -333,7 +333,8 @@ fn check_content(store: &Store, model: &Model) {
 /// Runs steps on a new partition; returns every reply, event and fetched entry as text.
 fn transcript(settings: &MapSettings, steps: &[Step]) -> Vec<String> {
     let map = MapId(1);
-    let mut partition = Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 5 });
+    let mut partition =
+        Partition::new(PartitionSettings { id: PartitionId(0), hash_seed: 5, reads_before_commands: false });
     partition.create_map(map, settings.clone());
     let mut lines = Vec::new();
     let mut now = Millis(1_700_000_000_000);

@@ -162,7 +162,11 @@ const SKEWS_MS: [i64; 3] = [0, 350, -200];
 impl Group {
     fn new(settings: &[MapSettings]) -> Group {
         let replica = |number: u64| Replica {
-            partition: Partition::new(PartitionSettings { id: ID, hash_seed: number * 31 + 1 }),
+            partition: Partition::new(PartitionSettings {
+                id: ID,
+                hash_seed: number * 31 + 1,
+                reads_before_commands: false,
+            }),
             layouts: Layouts(number),
         };
         let replicas = (0..3).map(replica).collect();
@@ -298,7 +302,7 @@ impl Group {
         let state = partition.logged_state();
         assert!(partition.begin_export());
         self.seeds += 1;
-        let import = Import::new(PartitionSettings { id: ID, hash_seed: self.seeds });
+        let import = Import::new(PartitionSettings { id: ID, hash_seed: self.seeds, reads_before_commands: false });
         self.snapshot = Some(Snapshot { exporter, import, state, log_len: self.log.len() });
     }
 

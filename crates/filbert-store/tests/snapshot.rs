@@ -10,7 +10,8 @@ use filbert_data::PartitionId;
 use filbert_store::*;
 use proptest::prelude::*;
 
-const SETTINGS: PartitionSettings = PartitionSettings { id: PartitionId(3), hash_seed: 77 };
+const SETTINGS: PartitionSettings =
+    PartitionSettings { id: PartitionId(3), hash_seed: 77, reads_before_commands: false };
 
 /// All pages of a snapshot that nothing changes meanwhile.
 fn pages(partition: &mut Partition, bytes_min: usize) -> Vec<Vec<u8>> {

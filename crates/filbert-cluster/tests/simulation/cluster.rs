@@ -333,11 +333,11 @@ impl Cluster {
         self.check_invariants();
     }
 
-    /// How far the time of a group may be from true time: what clocks differ by at first, what they have run apart since, a time that
-    /// stands still while answers are late, and reads that a leader that was lost had not told the log of.
+    /// How far the time of a group may be from true time: what clocks differ by at first, what they have run apart since, also while a
+    /// machine was suspended, a time that stands still while answers are late, and reads that a leader that was lost had not told the log of.
     fn slack(&self) -> Slack {
         let GroupSettings { lease_ms, heartbeat_ms, .. } = self.0.settings;
-        let apart_ms = now_ns() / 1_000_000 * 8 / 100;
+        let apart_ms = now_ns() / 1_000_000 * 8 / 100 + runtime::ahead_ms();
         let jumped = self.0.have_jumped.load(Ordering::SeqCst);
         Slack { ms: (!jumped).then_some(WALLS_MS as u64 + apart_ms + 2 * lease_ms + 2 * heartbeat_ms) }
     }

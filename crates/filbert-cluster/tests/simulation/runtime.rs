@@ -125,6 +125,11 @@ pub fn suspend(node: NodeId, duration: Duration) {
     with(|state| state.nodes[node].ahead_ns += duration.as_nanos() as u64);
 }
 
+/// How far the clock of any node is before true time, in milliseconds, for having been suspended.
+pub fn ahead_ms() -> u64 {
+    with(|state| state.nodes.iter().map(|node| node.ahead_ns).max().unwrap_or_default() / 1_000_000)
+}
+
 pub fn pause(node: NodeId) {
     with(|state| state.nodes[node].paused = true);
 }

@@ -135,11 +135,15 @@ pub(crate) fn propose_expiry(shared: &Shared, partition: PartitionId, state: &mu
 }
 
 impl Grid {
-    /// This member leads a group from now on: what is due in it is looked at, and what it has noted of reads is forgotten, as
-    /// others have led since. Called before it answers reads.
+    /// What this member has noted of reads of a group, and its log does not know of, is forgotten: another member may have led since.
+    /// Called before the first entry of a term is applied, and so before whoever leads in it answers reads.
+    pub fn forget_reads(&self, group: GroupId) {
+        self.for_group(group, |_, _, state| state.partition.forget_reads());
+    }
+
+    /// This member leads a group from now on: what is due in it is looked at. Called before it answers reads.
     pub fn leadership_gained(&self, group: GroupId) {
         self.for_group(group, |partition, cell, state| {
-            state.partition.forget_reads();
             self.propose_ends(partition, state);
             if let Some(due) = state.partition.next_expiry() {
                 self.shared.due_by(cell, due);

@@ -151,6 +151,7 @@ impl Loopback {
 
     /// Has the member lead a group again.
     pub fn elect(&self, grid: &Grid, group: GroupId) {
+        grid.forget_reads(group);
         grid.leadership_gained(group);
         let mut state = self.lock();
         state.last_term += 1;

@@ -76,7 +76,7 @@ impl SeveralImport {
         if found != expected.0 {
             return Err(ImportError::OtherPartition { found, expected: expected.0 });
         }
-        let settings = PartitionSettings { id: *expected, hash_seed: self.hash_seed };
+        let settings = PartitionSettings { id: *expected, hash_seed: self.hash_seed, reads_before_commands: true };
         let import = self.import.get_or_insert_with(|| Import::new(settings));
         import.page(rest)?;
         if import.is_complete()

@@ -23,7 +23,7 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn new(settings: MapSettings) -> Store {
         let id = PartitionId(3);
-        let mut partition = Partition::new(PartitionSettings { id, hash_seed: 11 });
+        let mut partition = Partition::new(PartitionSettings { id, hash_seed: 11, reads_before_commands: false });
         partition.create_map(MapId(1), settings);
         Store {
             partition,
