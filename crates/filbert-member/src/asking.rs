@@ -65,17 +65,36 @@ impl Asking {
     /// # Errors
     /// No leader was found in five seconds; the command may be applied all the same.
     pub(crate) async fn ask(&self, command: Command) -> Result<Reply, MemberError> {
-        let mut last = "nobody leads it".to_owned();
-        match tokio::time::timeout(ASKING_MAX, self.ask_until_applied(&command, &mut last)).await {
-            Ok(reply) => Ok(reply),
-            Err(_) => Err(MemberError::Unreachable(last)),
-        }
+        self.ask_in_time(async |last| {
+            let (reply, version) = self.ask_until_applied(&command, last).await;
+            self.registry().reached(version).await;
+            reply
+        })
+        .await
     }
 
-    /// Asks again and again; `last` is what went wrong last.
-    async fn ask_until_applied(&self, command: &Command, last: &mut String) -> Reply {
+    /// Has this member taken out. It learns nothing of the registry any more, so that nothing is waited for here.
+    ///
+    /// # Errors
+    /// As [`Asking::ask`].
+    pub(crate) async fn ask_to_go(&self) -> Result<(), MemberError> {
+        let command = Command::Remove { member: self.group.member().0 };
+        self.ask_in_time(async |last| _ = self.ask_until_applied(&command, last).await).await
+    }
+
+    async fn ask_in_time<T>(&self, asking: impl AsyncFnOnce(&mut String) -> T) -> Result<T, MemberError> {
+        let mut last = "nobody leads it".to_owned();
+        let answer = tokio::time::timeout(ASKING_MAX, asking(&mut last)).await;
+        answer.map_err(|_| MemberError::Unreachable(last))
+    }
+
+    /// Asks again and again; `last` is what went wrong last. The reply, and the registry's version with it.
+    async fn ask_until_applied(&self, command: &Command, last: &mut String) -> (Reply, u64) {
+        let (mut told, mut others) = (None, 0..);
         loop {
-            let asked = match self.group.leader() {
+            // Who leaves is not told any more who leads, and asks one after the other.
+            let leader = told.take().or_else(|| self.group.leader()).or_else(|| self.other(others.next()?));
+            let asked = match leader {
                 Some(leader) if leader == self.group.member() => self.propose(write_command(command)).await,
                 Some(leader) => match self.ask_member(leader, command).await {
                     Ok(asked) => asked,
@@ -87,14 +106,22 @@ impl Asking {
                 None => Asked::NotLeader(None),
             };
             match asked {
-                Asked::Applied(reply, version) => {
-                    self.registry().reached(version).await;
-                    return reply;
-                }
+                Asked::Applied(reply, version) => return (reply, version),
                 // A command that is given twice does what it does once.
-                Asked::NotLeader(_) | Asked::Unknown => tokio::time::sleep(PAUSE).await,
+                Asked::NotLeader(leader) => {
+                    told = leader.map(MemberId);
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Asked::Unknown => tokio::time::sleep(PAUSE).await,
             }
         }
+    }
+
+    /// One of the other members, by turns.
+    fn other(&self, turn: usize) -> Option<MemberId> {
+        let state = self.registry().state();
+        let others: Vec<MemberId> = state.members().map(|(id, _)| id).filter(|id| *id != self.group.member()).collect();
+        others.get(turn.checked_rem(others.len())?).copied()
     }
 
     async fn ask_member(&self, leader: MemberId, command: &Command) -> Result<Asked, TransportError> {

@@ -13,8 +13,8 @@ use filbert_links::{Channel, Links, Refusal};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use crate::partitions::GridSlot;
 use crate::following::Followed;
+use crate::partitions::GridSlot;
 use crate::replicator::PartitionGroup;
 use crate::view::Views;
 

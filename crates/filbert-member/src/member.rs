@@ -393,7 +393,7 @@ impl Member {
         while self.views.votes(self.id) {
             tokio::time::sleep(PAUSE).await;
         }
-        self.asking.ask(Command::Remove { member: self.id.0 }).await.map(|_| ())
+        self.asking.ask_to_go().await
     }
 
     /// Ends this member: at once, whatever it leads. See [`Member::leave`] for the other way.
