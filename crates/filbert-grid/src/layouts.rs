@@ -274,7 +274,9 @@ impl Map {
 
     /// Makes the indexes that all members know, and drops those that they do not: those of the configuration stay.
     pub(crate) fn follow_indexes(&self, wanted: Vec<IndexConfig>) -> Result<(), GridError> {
-        let of_config: Vec<Option<String>> = self.config().indexes.iter().map(|index| index.name.clone()).collect();
+        let normalized = |index: &IndexConfig| indexes::normalized(self.name(), index.clone()).ok();
+        let of_config: Vec<Option<String>> =
+            self.config().indexes.iter().filter_map(normalized).map(|index| index.name).collect();
         for index in self.indexes() {
             let stays = of_config.contains(&index.name) || wanted.iter().any(|wanted| wanted.name == index.name);
             if !stays && let Some(name) = &index.name {
