@@ -147,8 +147,13 @@ impl Task {
 
     async fn send(&self, write: &mut (impl AsyncWriteExt + Unpin)) -> io::Result<()> {
         let interval = PING_INTERVAL.min(self.pipe.traffic.config.heartbeat_timeout / 4);
-        let mut sent = Instant::now();
+        let (mut sent, mut looked) = (Instant::now(), Instant::now());
         loop {
+            // Also where the pipe is filled, or woken for nothing, again and again.
+            if looked.elapsed() >= LOOK && self.pipe.is_awaited() {
+                looked = Instant::now();
+                self.look()?;
+            }
             match self.pipe.next() {
                 Next::Send(bytes) => {
                     self.write(write, &bytes).await?;
@@ -157,10 +162,7 @@ impl Task {
                 Next::Close => return Ok(()),
                 Next::Wait => {
                     let (pause, silence) = if self.pipe.is_awaited() { (LOOK, ALIVE) } else { (interval, interval) };
-                    if timeout(pause, self.pipe.filled.notified()).await.is_ok() {
-                        continue;
-                    }
-                    self.look()?;
+                    let _woken = timeout(pause, self.pipe.filled.notified()).await;
                     if sent.elapsed() >= silence {
                         let mut bytes = Vec::new();
                         ping::Request {}.encode(PING, -1, &mut bytes);
