@@ -79,10 +79,18 @@ fn with_timer<R>(member: &Member, run: impl FnOnce() -> R) -> R {
                 std::thread::sleep(Duration::from_millis(5));
             }
         });
-        let result = run();
-        done.store(true, Ordering::Release);
-        result
+        let _done = Done(&done);
+        run()
     })
+}
+
+/// Says that something is over, also where it failed.
+struct Done<'d>(&'d AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 #[test]

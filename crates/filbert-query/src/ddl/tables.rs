@@ -429,7 +429,7 @@ mod tests {
             (
                 Dialect::Crate,
                 "create table d (id integer primary key, o object(strict) as (a integer, b array(text)), at timestamp default now(), \
-                 ip ip, place geo_point, area geo_shape, up as id + 1) clustered by (id) into 4 shards with (number_of_replicas = 0)",
+                 ip ip, place geo_point, area geo_shape, up integer generated always as (id + 1)) clustered by (id) into 4 shards with (number_of_replicas = 0)",
             ),
         ];
         let tables = Tables::new(Weak::new(), Arc::new(Catalog::new(10)));

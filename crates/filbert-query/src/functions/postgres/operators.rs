@@ -59,6 +59,8 @@ fn kind_of(field: &FieldRef) -> Kind {
         FieldType::Uuid => Kind::Uuid,
         FieldType::Array(_) => Kind::Array,
         FieldType::Binary => Kind::Bytes,
+        // An object is told as its bytes.
+        FieldType::Object if field.data_type().is_binary() => Kind::Bytes,
         _ if field.data_type().is_null() => Kind::Unknown,
         _ if pg_type_of(field) == Some(BPCHAR) => Kind::Char,
         _ if is_text(field.data_type()) => Kind::Text,
