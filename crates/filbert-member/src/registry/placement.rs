@@ -1,5 +1,7 @@
 //! Which members hold which group. A pure function: all members come to the same.
 
+use std::cmp::Reverse;
+
 /// Changes who holds the groups so that each is held by as many members as it should be and nobody holds much more than others, with as
 /// few moves as that takes. The first of a group's members is to lead it; leaders are spread evenly.
 pub(crate) fn place(places: &mut Vec<Vec<u64>>, groups: u32, replicas: u32, members: &[u64]) {
@@ -47,28 +49,47 @@ fn level(places: &mut [Vec<u64>], members: &[u64]) {
     }
 }
 
-/// Puts one of a group's members first, so that all lead as many groups as others, or one more.
+/// Puts one of a group's members first, so that all lead as many groups as others, or one more, as far as who holds what allows.
 fn spread_leaders(places: &mut [Vec<u64>], members: &[u64]) {
-    let leads = |places: &[Vec<u64>], id: u64| places.iter().filter(|held| held.first() == Some(&id)).count();
-    loop {
-        let mut best: Option<(usize, usize, u64)> = None;
-        for (at, held) in places.iter().enumerate() {
-            let Some(first) = held.first() else { continue };
-            let others = held.iter().skip(1).map(|id| (leads(places, *id), *id));
-            let Some((least, id)) = others.min() else { continue };
-            let gain = leads(places, *first).saturating_sub(least);
-            if gain > 1 && best.is_none_or(|(most, ..)| gain > most) {
-                best = Some((gain, at, id));
+    while let Some(way) = way_to_less(places, members) {
+        for pair in way.windows(2) {
+            let &[from, to] = pair else { continue };
+            let group = places.iter_mut().find(|held| held.first() == Some(&from) && held.contains(&to));
+            if let Some(held) = group
+                && let Some(place) = held.iter().position(|id| *id == to)
+            {
+                held.swap(0, place);
             }
-        }
-        let Some((_, at, id)) = best else { break };
-        if let Some(held) = places.get_mut(at)
-            && let Some(place) = held.iter().position(|other| *other == id)
-        {
-            held.swap(0, place);
         }
     }
     debug_assert!(places.iter().flatten().all(|id| members.contains(id)));
+}
+
+/// A way from a member to one that leads two groups less, or fewer: each hands a group that it leads to the next, which holds that group.
+/// One hand-over may not be enough: both may share no group.
+fn way_to_less(places: &[Vec<u64>], members: &[u64]) -> Option<Vec<u64>> {
+    let leads = |id: u64| places.iter().filter(|held| held.first() == Some(&id)).count();
+    let mut from: Vec<(usize, u64)> = members.iter().map(|id| (leads(*id), *id)).collect();
+    from.sort_by_key(|(led, id)| (Reverse(*led), *id));
+    from.iter().find_map(|(most, start)| {
+        let mut ways = vec![vec![*start]];
+        let mut at = 0;
+        // Breadth first: the shortest way, and each member once.
+        while let Some(way) = ways.get(at).cloned() {
+            at += 1;
+            let last = *way.last()?;
+            if leads(last) + 2 <= *most {
+                return Some(way);
+            }
+            let holders = places.iter().filter(|held| held.first() == Some(&last)).flat_map(|held| held.iter().skip(1));
+            for next in holders {
+                if !ways.iter().any(|way| way.contains(next)) {
+                    ways.push(way.iter().copied().chain([*next]).collect());
+                }
+            }
+        }
+        None
+    })
 }
 
 #[cfg(test)]
