@@ -15,6 +15,7 @@ use crate::load::{Load, Workload};
 use crate::server::Server;
 use crate::session::Session;
 
+pub mod cluster;
 pub mod ingest;
 pub mod memory;
 pub mod pipelining;
@@ -42,7 +43,8 @@ pub struct Options {
     pub filbert: Option<PathBuf>,
     /// Leave out everything that needs a JVM.
     pub no_java: bool,
-    /// Members of a cluster of Hazelcast that experiment S measures beside a single one; 1: none.
+    /// Members of a cluster of Hazelcast that experiment S measures beside a single one, and of the clusters of experiment cluster; 1: none, and
+    /// three.
     pub members: usize,
     /// How often everything is measured; `None`: as the experiment says.
     pub rounds: Option<u32>,
@@ -81,6 +83,8 @@ pub enum Experiment {
     C,
     /// Resident memory per entry.
     Memory,
+    /// Sets, gets and putAll at a cluster.
+    Cluster,
 }
 
 /// Runs an experiment, writes its file and returns what it found.
@@ -91,6 +95,7 @@ pub fn run(experiment: Experiment, options: &Options) -> Result<Report> {
         Experiment::Q => query::run(options)?,
         Experiment::C => ingest::run(options)?,
         Experiment::Memory => memory::run(options)?,
+        Experiment::Cluster => cluster::run(options)?,
     };
     report.write(options.results()?)?;
     Ok(report)

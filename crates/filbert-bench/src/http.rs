@@ -20,6 +20,15 @@ pub struct Connection {
     url: String,
 }
 
+/// The status of the cluster that a member is in.
+pub fn cluster(address: SocketAddr) -> Result<Value> {
+    let url = format!("http://{address}/_filbert/cluster");
+    let failed = |error: ureq::Error| BenchError::Program { program: url.clone(), what: error.to_string() };
+    let text = ureq::get(&url).call().map_err(failed)?.body_mut().read_to_string().map_err(failed)?;
+    serde_json::from_str(&text)
+        .map_err(|error| BenchError::Wrong { target: url.clone(), what: format!("{error}: {text}") })
+}
+
 impl Endpoint {
     /// The endpoint of a server.
     pub fn new(address: SocketAddr) -> Endpoint {

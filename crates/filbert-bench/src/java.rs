@@ -77,14 +77,15 @@ impl JavaProject {
         command
     }
 
-    /// The JVM's options for a member: its configuration, its port, the addresses of its cluster when it has one, and
-    /// whether it answers SQL.
-    pub fn member_options(&self, port: u16, cluster: Option<&str>, sql: bool) -> [String; 5] {
+    /// The JVM's options for a member: its configuration, its port, the addresses of its cluster when it has one, backups,
+    /// and whether it answers SQL.
+    pub fn member_options(&self, port: u16, cluster: Option<&str>, backups: usize, sql: bool) -> [String; 6] {
         [
             format!("-Dhazelcast.config={}", self.directory.join("member.yaml").display()),
             format!("-Dfilbert.bench.port={port}"),
             format!("-Dfilbert.bench.join={}", cluster.is_some()),
             format!("-Dfilbert.bench.members={}", cluster.unwrap_or("127.0.0.1")),
+            format!("-Dfilbert.bench.backups={backups}"),
             format!("-Dfilbert.bench.jet={sql}"),
         ]
     }
@@ -93,7 +94,7 @@ impl JavaProject {
     pub fn driver(&self, name: &str, class: &str, arguments: &[String], heap_bytes: u64, log: &Path) -> Result<Driver> {
         let port = crate::server::free_address()?.port();
         let mut command = self.command(heap_bytes);
-        command.arg(COMMON_POOL_OPTION).args(self.member_options(port, None, false)).arg(class).args(arguments);
+        command.arg(COMMON_POOL_OPTION).args(self.member_options(port, None, 0, false)).arg(class).args(arguments);
         Driver::start(name, command, log)
     }
 }

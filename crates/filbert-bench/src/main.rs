@@ -144,7 +144,7 @@ struct CommonArguments {
     /// Leave out Hazelcast and the Java client
     #[arg(long)]
     no_java: bool,
-    /// Also measure a Hazelcast cluster of this many members (experiment S)
+    /// Also measure a Hazelcast cluster of this many members (experiment S); members of the clusters (experiment cluster) [default: 3]
     #[arg(long, default_value_t = 1)]
     members: usize,
     /// Part of the published number of entries (experiment Q) [default: all, but for a tenth of the 10,000,000 with an index]

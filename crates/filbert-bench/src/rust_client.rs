@@ -1,4 +1,4 @@
-//! Our own client as a driver: gets through filbert-client, as a program would make them.
+//! Our own client as a driver: calls through filbert-client, as a program would make them.
 //!
 //! The generator of this crate shows what a server can do; this shows what a user of the client gets. Serializing keys,
 //! making text of values and waking tasks are all in it.
@@ -24,15 +24,49 @@ pub struct RustClient {
     check: bool,
 }
 
-/// What gets took.
+/// What calls took.
 #[derive(Debug)]
-pub struct Gets {
+pub struct Done {
     /// Calls answered.
     pub calls: u64,
-    /// From the first call to the last result, without the choice of keys and the comparison of values.
+    /// From the first call to the last result; of gets without the choice of keys and the comparison of values.
     pub elapsed: Duration,
     /// Of the single calls, when they were made one by one.
     pub latencies: Option<Latencies>,
+}
+
+/// What is called, with keys by chance.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// The value of a key.
+    Get,
+    /// Stores a text of so many characters.
+    Set {
+        /// Of the value.
+        characters: usize,
+    },
+    /// Stores entries with keys in a row, from one by chance on.
+    PutAll {
+        /// Of each value.
+        characters: usize,
+        /// In one call.
+        entries: u64,
+    },
+}
+
+/// How many calls are in flight.
+#[derive(Debug, Clone, Copy)]
+pub enum Calls {
+    /// Each of so many callers waits for its answer.
+    OneByOne {
+        /// At once.
+        callers: usize,
+    },
+    /// A [`Pipelining`] of this depth.
+    Pipelined {
+        /// Calls in flight.
+        depth: usize,
+    },
 }
 
 impl RustClient {
@@ -53,7 +87,7 @@ impl RustClient {
 
     /// `iterations` times `calls` gets of random keys: one by one at depth 1, else through a [`Pipelining`] of that depth, which is
     /// emptied at the end of each iteration.
-    pub fn gets(&self, depth: usize, iterations: u64, calls: u64, keys: u64, seed: u64) -> Result<Gets> {
+    pub fn gets(&self, depth: usize, iterations: u64, calls: u64, keys: u64, seed: u64) -> Result<Done> {
         let chooser = KeyChooser::new(Distribution::Uniform, keys, seed)?;
         let mut latencies = if depth == 1 { Some(Latencies::new()?) } else { None };
         let mut elapsed = Duration::ZERO;
@@ -69,7 +103,36 @@ impl RustClient {
                 self.check(*key, value)?;
             }
         }
-        Ok(Gets { calls: iterations * calls, elapsed, latencies })
+        Ok(Done { calls: iterations * calls, elapsed, latencies })
+    }
+
+    /// Calls of a kind; none of them may fail. Values that are read are not compared.
+    pub fn calls(&self, kind: Kind, how: Calls, count: u64, keys: u64, seed: u64) -> Result<Done> {
+        let chooser = KeyChooser::new(Distribution::Uniform, keys, seed)?;
+        let begun = Instant::now();
+        let answers = match how {
+            Calls::OneByOne { callers } => self.runtime.block_on(one_by_one(&self.map, kind, callers, count, &chooser)),
+            Calls::Pipelined { depth } => {
+                self.runtime.block_on(piped(&self.map, kind, depth, count, &chooser)).map(|()| None)
+            }
+        };
+        let elapsed = begun.elapsed();
+        let latencies = answers.map_err(|error| failed(&self.target, &error))?;
+        let latencies = match latencies {
+            None => None,
+            Some(each) => {
+                let mut latencies = Latencies::new()?;
+                each.into_iter().for_each(|latency| latencies.record(latency));
+                Some(latencies)
+            }
+        };
+        Ok(Done { calls: count, elapsed, latencies })
+    }
+
+    /// Entries of the map.
+    pub fn size(&self) -> Result<u64> {
+        let size = self.runtime.block_on(async { self.map.size().await });
+        Ok(size.map_err(|error| failed(&self.target, &error))? as u64)
     }
 
     async fn single(&self, keys: &[i32], latencies: &mut Latencies) -> Vec<Answer> {
@@ -105,6 +168,84 @@ impl Drop for RustClient {
     fn drop(&mut self) {
         self.runtime.block_on(self.client.shutdown());
     }
+}
+
+/// One call.
+async fn call(map: &Map<i32, String>, kind: Kind, key: i32, keys: u64) -> std::result::Result<(), ClientError> {
+    match kind {
+        Kind::Get => map.get(&key).await.map(drop),
+        Kind::Set { characters } => map.set(&key, value(key, characters).as_str()).await,
+        Kind::PutAll { characters, entries } => {
+            let key_at = |n: u64| i32::try_from((u64::from(key.unsigned_abs()) + n) % keys).unwrap_or(0);
+            let all: Vec<(i32, String)> = (0..entries).map(|n| (key_at(n), value(key_at(n), characters))).collect();
+            map.put_all(all).await
+        }
+    }
+}
+
+/// A text that differs between keys.
+fn value(key: i32, characters: usize) -> String {
+    format!("{key:0characters$}")
+}
+
+async fn one_by_one(
+    map: &Map<i32, String>,
+    kind: Kind,
+    callers: usize,
+    count: u64,
+    chooser: &KeyChooser,
+) -> std::result::Result<Option<Vec<Duration>>, ClientError> {
+    let mut tasks = tokio::task::JoinSet::new();
+    for caller in 0..callers as u64 {
+        let (map, keys) = (map.clone(), chooser.keys());
+        let mine: Vec<i32> = (caller..count).step_by(callers).map(|call| chooser.key(call)).collect();
+        tasks.spawn(async move {
+            let mut latencies = Vec::with_capacity(mine.len());
+            for key in mine {
+                let begun = Instant::now();
+                call(&map, kind, key, keys).await?;
+                latencies.push(begun.elapsed());
+            }
+            Ok::<_, ClientError>(latencies)
+        });
+    }
+    let mut all = Vec::new();
+    while let Some(latencies) = tasks.join_next().await {
+        // A task that panicked has told why.
+        all.extend(latencies.unwrap_or_else(|_| Ok(Vec::new()))?);
+    }
+    Ok(Some(all))
+}
+
+async fn piped(
+    map: &Map<i32, String>,
+    kind: Kind,
+    depth: usize,
+    count: u64,
+    chooser: &KeyChooser,
+) -> std::result::Result<(), ClientError> {
+    /// Results that a pipeline gathers before they are looked at.
+    const PIECE: u64 = 10_000;
+    for from in (0..count).step_by(PIECE as usize) {
+        let keys = (from..count.min(from + PIECE)).map(|call| chooser.key(call));
+        match kind {
+            Kind::Set { characters } => {
+                let mut pipeline = Pipelining::new(depth);
+                for key in keys {
+                    pipeline.add(map.set(&key, value(key, characters).as_str())).await;
+                }
+                pipeline.results().await.into_iter().collect::<std::result::Result<(), _>>()?;
+            }
+            Kind::Get | Kind::PutAll { .. } => {
+                let mut pipeline = Pipelining::new(depth);
+                for key in keys {
+                    pipeline.add(map.get(&key)).await;
+                }
+                pipeline.results().await.into_iter().try_for_each(|value| value.map(drop))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A get's result.

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::error::{BenchError, Result};
+use crate::http;
 use crate::java::JavaProject;
 use crate::process::Usage;
 use crate::session::{Session, Target};
@@ -101,27 +104,65 @@ impl Server {
         Ok((Server::start("filbert", command, address, &results.join("filbert.log"))?, http))
     }
 
+    /// Several members of Filbert that form a cluster, each of which holds what its replicas are; all groups are whole when it returns.
+    pub fn filbert_cluster(program: &Path, size: usize, results: &Path) -> Result<Vec<Server>> {
+        let of_members = (0..size).map(|_| free_address()).collect::<Result<Vec<_>>>()?;
+        let list = of_members.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",");
+        let (name, http) = (format!("filbert x {size}"), free_address()?);
+        let mut starting = Vec::new();
+        for (index, of_member) in of_members.iter().enumerate() {
+            let address = free_address()?;
+            let mut command = Command::new(program);
+            command.args([
+                "--listen",
+                &address.to_string(),
+                "--cluster-name",
+                CLUSTER,
+                "--postgres",
+                "off",
+                "--join",
+                &list,
+            ]);
+            let http = if index == 0 { http.to_string() } else { "off".to_owned() };
+            command.args(["--member-listen", &of_member.to_string(), "--http", &http]);
+            let log = results.join(format!("filbert-{index}.log"));
+            // None of them serves before most of them are there.
+            let name = name.clone();
+            starting.push(std::thread::spawn(move || Server::start(&name, command, address, &log)));
+        }
+        let stopped = |_| BenchError::Program { program: name.clone(), what: "starting it panicked".to_owned() };
+        let members = starting.into_iter().map(|starting| starting.join().map_err(stopped)?).collect::<Result<_>>()?;
+        await_whole(&name, http, size)?;
+        Ok(members)
+    }
+
     /// A stock Hazelcast member: no join, no backups, no statistics, no phone home, no logging; a heap of fixed size.
     pub fn hazelcast(java: &JavaProject, heap_bytes: u64, results: &Path) -> Result<Server> {
         let address = free_address()?;
-        let command = member(java, heap_bytes, address, None, false);
+        let command = member(java, heap_bytes, address, None, 0, false);
         Server::start("hazelcast", command, address, &results.join("hazelcast.log"))
     }
 
     /// The same with SQL, which needs Hazelcast's job engine and its threads.
     pub fn hazelcast_sql(java: &JavaProject, heap_bytes: u64, results: &Path) -> Result<Server> {
         let address = free_address()?;
-        let command = member(java, heap_bytes, address, None, true);
+        let command = member(java, heap_bytes, address, None, 0, true);
         Server::start("hazelcast", command, address, &results.join("hazelcast.log"))
     }
 
-    /// Several such members that form a cluster; all are there when it returns. Without backups, like a single one.
-    pub fn hazelcast_cluster(java: &JavaProject, heap_bytes: u64, size: usize, results: &Path) -> Result<Vec<Server>> {
+    /// Several such members that form a cluster, with so many backups of each entry; all are there when it returns.
+    pub fn hazelcast_cluster(
+        java: &JavaProject,
+        heap_bytes: u64,
+        size: usize,
+        backups: usize,
+        results: &Path,
+    ) -> Result<Vec<Server>> {
         let addresses = (0..size).map(|_| free_address()).collect::<Result<Vec<_>>>()?;
         let list = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",");
         let mut members = Vec::new();
         for (index, address) in addresses.into_iter().enumerate() {
-            let command = member(java, heap_bytes, address, Some(&list), false);
+            let command = member(java, heap_bytes, address, Some(&list), backups, false);
             let name = format!("hazelcast x {size}");
             members.push(Server::start(&name, command, address, &results.join(format!("hazelcast-{index}.log")))?);
         }
@@ -150,10 +191,17 @@ impl Server {
 }
 
 /// The command of a member; `cluster` holds the addresses of all members of its cluster.
-fn member(java: &JavaProject, heap_bytes: u64, address: SocketAddr, cluster: Option<&str>, sql: bool) -> Command {
+fn member(
+    java: &JavaProject,
+    heap_bytes: u64,
+    address: SocketAddr,
+    cluster: Option<&str>,
+    backups: usize,
+    sql: bool,
+) -> Command {
     let mut command = java.command(heap_bytes);
     command
-        .args(java.member_options(address.port(), cluster, sql))
+        .args(java.member_options(address.port(), cluster, backups, sql))
         .arg("com.hazelcast.core.server.HazelcastMemberStarter");
     command
 }
@@ -164,6 +212,30 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Waits until every group of a cluster of Filbert has as many voters as there may be, and nothing is to be looked at.
+fn await_whole(name: &str, http: SocketAddr, size: usize) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        // It may not be served yet.
+        let (voters_min, warnings) = http::cluster(http).map_or((0, 1), |status| whole(&status));
+        if voters_min == size.min(3) && warnings == 0 {
+            return Ok(());
+        }
+        if begun.elapsed() > START_MAX {
+            let what = format!("is not whole after {START_MAX:?}: {voters_min} voters, {warnings} warnings");
+            return Err(BenchError::Program { program: name.to_owned(), what });
+        }
+        std::thread::sleep(RETRY);
+    }
+}
+
+/// The fewest voters of a group, and how many warnings there are.
+fn whole(status: &Value) -> (usize, usize) {
+    let list = |of: &Value, name: &str| of.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let voters = list(status, "groups").iter().map(|group| list(group, "voters").len()).min();
+    (voters.unwrap_or(0), list(status, "warnings").len())
 }
 
 /// A loopback address that nothing listens on at the moment.

@@ -107,7 +107,7 @@ fn start(options: &Options, java: Option<&JavaProject>, size: Size) -> Result<Ve
     if let Some(java) = java {
         all.push(vec![Server::hazelcast(java, MEMBER_HEAP_BYTES, results)?]);
         if options.members > 1 {
-            all.push(Server::hazelcast_cluster(java, CLUSTER_MEMBER_HEAP_BYTES, options.members, results)?);
+            all.push(Server::hazelcast_cluster(java, CLUSTER_MEMBER_HEAP_BYTES, options.members, 0, results)?);
         }
     }
     let mut peers = Vec::new();
