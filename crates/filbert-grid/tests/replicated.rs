@@ -79,6 +79,7 @@ fn a_read_that_spans_two_terms_is_not_told() {
 fn what_was_on_its_way_when_leadership_went_is_not_known() {
     let (member, loopback) = started();
     let map = member.grid.map("m").unwrap();
+    loopback.settle();
     loopback.pause();
     let given = Answers::default();
     park(&map, caller(1, 1), owned_put(7, b"v"), None, &given, 1);
