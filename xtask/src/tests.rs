@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{e2e, shell, shell::Workspace, steps::Steps, tools};
 
 /// How long CI looks for input that breaks a decoder.
-const FUZZ_SECONDS: u32 = 60;
+const FUZZ_SECONDS: u32 = 30;
 
 /// All tests but those with the real clients.
 pub(crate) fn all(steps: &mut Steps) {

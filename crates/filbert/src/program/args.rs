@@ -73,8 +73,7 @@ pub(crate) struct Args {
     /// Be one of a cluster: addresses of its members, separated by commas, such as a:5801,b:5801,c:5801
     ///
     /// The member at the first of them founds the cluster once most of them are there; others join it. The same on all members that
-    /// start together, each of them at one of the addresses. Members of a cluster serve maps to Hazelcast's clients; SQL is not served by
-    /// them yet.
+    /// start together, each of them at one of the addresses.
     #[arg(long, value_name = "ADDRESS[:PORT],..", env = "FILBERT_JOIN", value_delimiter = ',')]
     pub(crate) join: Vec<String>,
 
