@@ -131,6 +131,15 @@ impl Shared {
 }
 
 impl Grid {
+    /// The schemas that are here, from clients or from statements, and that not all members of the cluster know: whoever joins later has to be
+    /// told of them.
+    pub fn schemas_to_announce(&self) -> Vec<Redefinition> {
+        let Some(cluster) = self.cluster() else { return Vec::new() };
+        let known = cluster.definitions();
+        let all = self.schemas().all().into_iter().map(|schema| of_schema(&schema));
+        all.filter(|schema| !known.by_name.contains_key(&schema.name)).collect()
+    }
+
     /// Takes over what all members know: schemas, and the indexes of the maps that are here.
     pub(crate) fn follow_definitions(&self, definitions: &Definitions) {
         for (name, definition) in definitions.by_name.range(SCHEMAS.to_owned()..) {

@@ -258,6 +258,7 @@ impl Starting {
             asking: member.asking.clone(),
             links,
             views: member.views.clone(),
+            grid: Arc::downgrade(&member.grid),
             ending,
             dead_after: settings.dead_after,
         };

@@ -8,18 +8,14 @@ use filbert_grid::{
     GridError, OrderDone, Redefinition, ViewCallback,
 };
 use tokio::runtime::Handle;
-use uuid::Uuid;
 
 use crate::administration::Administration;
 use crate::asking::Asking;
 use crate::errors::MemberError;
 use crate::following::Followed;
 use crate::reading::Reading;
-use crate::registry::{Change, Command, Reply};
+use crate::registry::{Command, Reply, redefine};
 use crate::view::Views;
-
-/// Definitions of a cluster, at most.
-const DEFINITIONS_MAX: usize = 100_000;
 
 /// This member in its cluster.
 pub(crate) struct Presence {
@@ -87,10 +83,7 @@ impl Cluster for Presence {
     }
 
     fn redefine(&self, changes: Vec<Redefinition>) -> Result<bool, GridError> {
-        let change = |Redefinition { name, expected, text }| Change { name, expected, text };
-        let changes = changes.into_iter().map(change).collect();
-        let command = Command::Redefine { id: Uuid::new_v4(), changes, definitions_max: DEFINITIONS_MAX };
-        match self.ask(command)? {
+        match self.ask(redefine(changes))? {
             Reply::Done => Ok(true),
             Reply::Stale => Ok(false),
             Reply::Refused(why) => Err(GridError::IllegalState(why)),

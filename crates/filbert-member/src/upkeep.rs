@@ -5,16 +5,17 @@
 //! fewer voters than it should have because a member died: only one that leaves in order makes it smaller.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use filbert_cluster::{BootRuntime, Group, GroupId, GroupStatus, MemberId, MembershipError, StateMachine};
+use filbert_grid::Grid;
 use filbert_links::{Channel, Links};
 
 use crate::administration::{Ending, EndingSender, end};
 use crate::asking::Asking;
 use crate::leading::{Figures, Leading, Led, Said, Standing, figures};
-use crate::registry::{Command, REGISTRY, RegistryState};
+use crate::registry::{Command, REGISTRY, RegistryState, Reply, redefine};
 use crate::replicator::PartitionGroup;
 use crate::service::{Request, read};
 use crate::view::Views;
@@ -31,6 +32,8 @@ const LAG_MAX: u64 = 64;
 const STEP_MAX: Duration = Duration::from_secs(1);
 /// Whoever has not answered for so long is handed no leadership: a group whose leader hands over to a dead member has none until it elects.
 const SILENT_MAX: Duration = Duration::from_millis(500);
+/// Between two looks for Compact schemas that clients have sent.
+const ANNOUNCED_EVERY: Duration = Duration::from_millis(500);
 /// Between two times that leadership is handed over by this member.
 const HANDED_EVERY: Duration = Duration::from_millis(300);
 
@@ -41,6 +44,7 @@ pub(crate) struct Upkeep {
     pub(crate) asking: Arc<Asking>,
     pub(crate) links: Arc<Links>,
     pub(crate) views: Arc<Views>,
+    pub(crate) grid: Weak<Grid>,
     pub(crate) ending: Arc<EndingSender>,
     /// After so long without an answer a member is taken for dead.
     pub(crate) dead_after: Duration,
@@ -117,7 +121,36 @@ fn led<S: StateMachine>(id: GroupId, group: &Group<BootRuntime, S>) -> Option<Le
 impl Upkeep {
     /// Looks after the groups until the future is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
-        tokio::join!(self.tell_others(), self.look_after());
+        tokio::join!(self.tell_others(), self.look_after(), self.announce());
+    }
+
+    /// Has the registry know the Compact schemas that clients send: they go to the members that are there, and not to those that join later.
+    async fn announce(&self) {
+        let mut announced = 0;
+        loop {
+            tokio::time::sleep(ANNOUNCED_EVERY).await;
+            let Some(grid) = self.grid.upgrade() else { return };
+            let count = grid.schemas().len();
+            // A schema that is there stays.
+            if count == announced {
+                continue;
+            }
+            let missing = grid.schemas_to_announce();
+            drop(grid);
+            let mut all = true;
+            for schema in missing {
+                let name = schema.name.clone();
+                match self.asking.ask(redefine(vec![schema])).await {
+                    // Stale: another member was first.
+                    Ok(Reply::Done | Reply::Stale) => {}
+                    Ok(reply) => tracing::warn!("{name} is not known to members that join later: {reply:?}"),
+                    Err(_) => all = false,
+                }
+            }
+            if all {
+                announced = count;
+            }
+        }
     }
 
     async fn look_after(&self) {

@@ -315,6 +315,18 @@ async fn a_member_that_starts_again_at_its_address_takes_the_dead_ones_place_at_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_schema_that_a_client_has_sent_is_known_to_members_that_join_later() {
+    let (mut members, addresses) = cluster(1).await;
+    let schema = Schema::new("t", vec![FieldDescriptor { name: "f".to_owned(), kind: FieldKind::Int32 }]);
+    let id = members[0].grid().schemas().put(schema.clone()).unwrap();
+    members.push(join(&addresses, &GroupSettings::default(), &GridConfig::default()).await);
+    until("the schema is there", || members[1].grid().schemas().get(id).as_deref() == Some(&schema)).await;
+    for member in members {
+        member.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_cluster_of_one_grows_and_shrinks_in_order() {
     let (mut members, addresses) = cluster(1).await;
     beside(|| members[0].grid().map("m").map(|_| ())).await.unwrap();

@@ -14,8 +14,8 @@ use filbert_store::{CodecError, Millis, Problem};
 use parking_lot::RwLock;
 use tokio::sync::{oneshot, watch};
 
-pub(crate) use state::{Change, Command, Reply};
 pub use state::{ClusterSettings, MapFacts, MemberFacts, RegistryState};
+pub(crate) use state::{Command, Reply, redefine};
 
 /// The registry's group. Groups of partitions count from 0.
 pub(crate) const REGISTRY: GroupId = GroupId(u32::MAX);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use filbert_cluster::{GroupId, MemberId};
-use filbert_grid::{Definition, Definitions};
+use filbert_grid::{Definition, Definitions, Redefinition};
 use filbert_store::{JournalSettings, MapId, MapSettings};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -128,6 +128,16 @@ pub(crate) struct Change {
     pub(crate) expected: Option<u64>,
     /// What is to be there; `None` = nothing.
     pub(crate) text: Option<String>,
+}
+
+/// Definitions of a cluster, at most.
+const DEFINITIONS_MAX: usize = 100_000;
+
+/// The command that changes definitions together. Given again as it is, it changes nothing more.
+pub(crate) fn redefine(changes: Vec<Redefinition>) -> Command {
+    let change = |Redefinition { name, expected, text }| Change { name, expected, text };
+    let changes = changes.into_iter().map(change).collect();
+    Command::Redefine { id: Uuid::new_v4(), changes, definitions_max: DEFINITIONS_MAX }
 }
 
 /// What is known under a name.
