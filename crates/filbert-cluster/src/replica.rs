@@ -57,7 +57,7 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
     }
 
     /// Applies an entry's batch.
-    async fn apply(&self, index: u64, batch: &Batch) -> Result<(), io::Error> {
+    async fn apply(&self, term: u64, index: u64, batch: &Batch) -> Result<(), io::Error> {
         let entry = read_batch(batch.bytes.clone()).map_err(io::Error::other)?;
         self.state.reached(entry.requirement).await;
         // A partition that has seen a later time takes that one.
@@ -108,7 +108,8 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
                 }
             }
         }
-        let leads = self.leading.load(Ordering::SeqCst) != 0;
+        // Another member leads in a later term, though this one may not have noticed: both would tell of the same change.
+        let leads = self.leading.load(Ordering::SeqCst) == term;
         let replies = self.state.apply(entry.stamp, leads, applying).map_err(io::Error::other)?;
         told.into_iter().for_each(|sender| _ = sender.send(()));
         if !of_origins.is_empty() {
@@ -209,11 +210,12 @@ where
     {
         while let Some(entry) = entries.next().await {
             let (entry, responder) = entry?;
-            self.0.enter_term(**entry.log_id.committed_leader_id());
+            let term = **entry.log_id.committed_leader_id();
+            self.0.enter_term(term);
             self.0.begun.store(entry.log_id.index, Ordering::SeqCst);
             match &entry.payload {
                 Payload::Blank => {}
-                Payload::Normal(batch) => self.0.apply(entry.log_id.index, batch).await?,
+                Payload::Normal(batch) => self.0.apply(term, entry.log_id.index, batch).await?,
                 Payload::Membership(membership) => {
                     self.0.applied.lock().membership = StoredMembership::new(Some(entry.log_id), membership.clone());
                 }
