@@ -1,6 +1,6 @@
 //! What an entry costs: groups of three members in one process, without a network, submissions one by one and many at once.
 //!
-//! `cargo run --release -p filbert-cluster --example cost`
+//! `cargo run --release -p filbert-cluster --example group_cost`
 
 #![allow(
     clippy::unwrap_used,

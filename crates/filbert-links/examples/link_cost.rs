@@ -1,6 +1,6 @@
 //! What a call costs: two members in one process over loopback, calls one by one and many at once.
 //!
-//! `cargo run --release -p filbert-links --example cost`
+//! `cargo run --release -p filbert-links --example link_cost`
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for the command line")]
 
