@@ -116,13 +116,18 @@ impl Door {
     pub async fn bind(grid: Arc<Grid>, config: DoorConfig) -> Result<Door, ListenError> {
         let ports = if config.port_auto_increment { config.port_count } else { 1 };
         let listener = Listener::bind(config.listen, ports, "Hazelcast's clients")?;
+        Ok(Door::with_listener(grid, config, listener))
+    }
+
+    /// A door behind a listener that is there already.
+    pub fn with_listener(grid: Arc<Grid>, config: DoorConfig, listener: Listener) -> Door {
         let (links, caches): (Arc<Mutex<Links>>, _) = Default::default();
         let (monitor, address) = (Monitor { links: links.clone() }, listener.address());
         let counts = Counts { monitor, address, accepted: AtomicU64::new(0), refused: AtomicU64::new(0) };
         let counts = Arc::new(counts);
         grid.metrics().add_door(&counts);
         let views = Arc::default();
-        Ok(Door { listener, grid, config: Arc::new(config), links, counts, caches, views })
+        Door { listener, grid, config: Arc::new(config), links, counts, caches, views }
     }
 
     /// The address that is listened on.

@@ -3,6 +3,7 @@
 //! What a connection says, how many there may be and how they end is each door's own.
 
 mod files;
+mod handed;
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -10,6 +11,9 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tracing::{debug, info, warn};
 
 pub use files::allow_as_many_files_as_possible;
+pub use handed::Handing;
+
+use handed::Handed;
 
 /// Connections that the system may keep for us until they are accepted: a whole pool of clients that reconnects at once
 /// after a restart.
@@ -39,11 +43,24 @@ fn more_ports(tried: &u16) -> String {
 /// A listening socket.
 #[derive(Debug)]
 pub struct Listener {
-    socket: TcpListener,
+    source: Source,
     address: SocketAddr,
 }
 
+#[derive(Debug)]
+enum Source {
+    Socket(TcpListener),
+    Handed(Handed),
+}
+
 impl Listener {
+    /// A door's end of a port that it shares: connections are those that are handed over, of which at most `waiting_max` wait. `address` is
+    /// where they connect.
+    pub fn handed(address: SocketAddr, waiting_max: usize) -> (Handing, Listener) {
+        let (handing, handed) = handed::pair(waiting_max);
+        (handing, Listener { source: Source::Handed(handed), address })
+    }
+
     /// Listens on the first free of `ports` ports, from that of `first` on. Port 0 is any free port, and has no next one.
     ///
     /// # Errors
@@ -85,8 +102,12 @@ impl Listener {
     ///
     /// Cancel safety: no connection is lost when the future is dropped.
     pub async fn accept(&self) -> (TcpStream, SocketAddr) {
+        let socket = match &self.source {
+            Source::Socket(socket) => socket,
+            Source::Handed(handed) => return handed.accept().await,
+        };
         loop {
-            match self.socket.accept().await {
+            match socket.accept().await {
                 Ok((stream, peer)) => match stream.set_nodelay(true) {
                     Ok(()) => return (stream, peer),
                     Err(error) => debug!(%peer, "connection broken: {error}"),
@@ -109,7 +130,7 @@ fn listen(address: SocketAddr) -> io::Result<Listener> {
     socket.set_keepalive(true)?;
     socket.bind(address)?;
     let socket = socket.listen(BACKLOG)?;
-    Ok(Listener { address: socket.local_addr()?, socket })
+    Ok(Listener { address: socket.local_addr()?, source: Source::Socket(socket) })
 }
 
 #[cfg(test)]
@@ -132,6 +153,22 @@ mod tests {
         let client = TcpStream::connect(second.address()).await.unwrap();
         let (_, peer) = second.accept().await;
         assert_eq!(peer, client.local_addr().unwrap());
+    }
+
+    #[tokio::test]
+    async fn connections_that_are_handed_over_are_accepted() {
+        let socket = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), 1, CLIENTS).unwrap();
+        let (handing, door) = Listener::handed(socket.address(), 1);
+        assert_eq!(door.address(), socket.address());
+        let client = TcpStream::connect(socket.address()).await.unwrap();
+        handing.hand(socket.accept().await.0).unwrap();
+        let other = TcpStream::connect(socket.address()).await.unwrap();
+        assert!(handing.hand(socket.accept().await.0).is_err(), "one waits already");
+        let (_, peer) = door.accept().await;
+        assert_eq!(peer, client.local_addr().unwrap());
+        drop((other, door));
+        let _another = TcpStream::connect(socket.address()).await.unwrap();
+        assert!(handing.hand(socket.accept().await.0).is_err(), "the door has closed");
     }
 
     #[tokio::test]

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::errors::MemberError;
-use crate::joining::Greeting;
+use crate::greeting::Greeting;
 use crate::registry::{Command, Registry, Reply, read_command, write_command};
 use crate::service::{Request, read};
 
@@ -57,7 +57,7 @@ impl Asking {
     pub(crate) async fn is_new_at(&self, address: &str, uuid: Uuid) -> bool {
         let answer = self.links.call_address(Address::from(address), Channel::Join, Request::Greet.write()).await;
         let greeting = answer.ok().and_then(|bytes| read(&bytes).ok());
-        matches!(greeting, Some(Greeting::Alone(candidate)) if candidate.uuid == uuid)
+        matches!(greeting, Some(Greeting::Alone(alone)) if alone.candidate.uuid == uuid)
     }
 
     /// Has a command applied, and waits until it is applied here as well. All commands may be given twice.

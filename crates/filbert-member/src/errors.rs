@@ -42,6 +42,11 @@ pub enum MemberError {
         "member {0} was taken out of its cluster: the others have not heard of it for too long, or an operator has ordered it"
     )]
     TakenOut(MemberId),
+    /// Nothing comes of the cluster that was being founded.
+    #[error(
+        "the cluster that was being founded is not there any more, and nobody was served by it: start this member again"
+    )]
+    InVain,
     /// There is no such member.
     #[error("there is no member {0}")]
     NoMember(MemberId),

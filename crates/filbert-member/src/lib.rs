@@ -15,7 +15,8 @@
 //!
 //! # Invariants
 //!
-//! - A cluster is founded by one member, and joined by all others (`joining.rs`). A member's id is never given again.
+//! - A cluster is founded by one member, which most have accepted, and joined by all others (`joining.rs`, `founding.rs`). A member's id is
+//!   never given again.
 //! - What the registry says of maps is known on a member before it applies an entry that was made under it.
 //! - A group's voters change one step at a time, and only by its leader; a vote follows after the data (`upkeep.rs`).
 //! - What clients are told has versions that do not go back (`leading.rs`, `registry/state.rs`).
@@ -27,6 +28,8 @@ mod asking;
 mod errors;
 mod following;
 mod forwarding;
+mod founding;
+mod greeting;
 mod joining;
 mod leading;
 mod member;

@@ -10,6 +10,7 @@ use filbert_cluster::{
 };
 use filbert_grid::{Clock, Environment, Grid, GridConfig, Millis};
 use filbert_links::{Identity, LinkSettings, Links};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -21,7 +22,8 @@ use crate::asking::Asking;
 use crate::errors::MemberError;
 use crate::following::Followed;
 use crate::forwarding::Forwarding;
-use crate::joining::{self, Candidate, Entry};
+use crate::greeting::Candidate;
+use crate::joining::{self, Entry};
 use crate::partitions::{GridPartitions, GridSlot};
 use crate::presence::Presence;
 use crate::reading::Reading;
@@ -38,6 +40,8 @@ const VERSIONS: std::ops::RangeInclusive<u16> = 1..=1;
 const PAUSE: Duration = Duration::from_millis(20);
 /// Looks between two lines in the log.
 const LOOKS_TOLD: u32 = 250;
+/// Looks between two questions to the others whether anything comes of the cluster.
+const LOOKS_ASKED: u32 = 50;
 
 /// What can be set of a member of a cluster.
 #[derive(Clone, Debug)]
@@ -46,8 +50,10 @@ pub struct MemberSettings {
     pub listen: SocketAddr,
     /// Where others reach it, host and port. Default none: where it listens.
     pub public_address: Option<String>,
-    /// Addresses of members, host and port; the member at the first of them founds the cluster. The same on all that start together.
+    /// Addresses of members, host and port; one of them founds the cluster when most of them are there. The same on all that start together.
     pub addresses: Vec<String>,
+    /// One of them, without which no cluster is founded or joined. Default none.
+    pub required: Option<String>,
     /// Host at which clients reach this member.
     pub client_host: String,
     /// The port there.
@@ -70,6 +76,7 @@ impl Default for MemberSettings {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             public_address: None,
             addresses: Vec::new(),
+            required: None,
             client_host: "127.0.0.1".to_owned(),
             client_port: 5_701,
             is_lite: false,
@@ -124,13 +131,29 @@ impl Starting {
         environment: Environment,
         uuid: Uuid,
     ) -> Result<Starting, MemberError> {
-        config.validate()?;
         let failed = |error: std::io::Error| MemberError::Listen {
             address: settings.listen.to_string(),
             why: error.to_string(),
         };
         let listener = TcpListener::bind(settings.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        let starting = Starting::behind(settings, address, config, environment, uuid)?;
+        starting.links.serve(listener);
+        Ok(starting)
+    }
+
+    /// As [`Starting::listen`], where somebody else listens at `address` and gives members' connections to the [`Starting::links`].
+    ///
+    /// # Errors
+    /// A setting cannot be used.
+    pub fn behind(
+        settings: MemberSettings,
+        address: SocketAddr,
+        config: GridConfig,
+        environment: Environment,
+        uuid: Uuid,
+    ) -> Result<Starting, MemberError> {
+        config.validate()?;
         let facts = MemberFacts {
             uuid,
             address: settings.public_address.clone().unwrap_or_else(|| address.to_string()),
@@ -141,8 +164,9 @@ impl Starting {
         };
         let cluster = ClusterSettings { partitions: config.partition_count, ..settings.cluster };
         let settings = MemberSettings { cluster, ..settings };
-        let here = Candidate { uuid, wanted: settings.addresses.iter().cloned().collect() };
-        let service = Arc::new(MemberService { here: here.into(), joined: OnceLock::new() });
+        let wanted = settings.addresses.iter().cloned().collect();
+        let here = Candidate { uuid, wanted, is_lite: settings.is_lite };
+        let service = Arc::new(MemberService { here: here.into(), choice: Mutex::default(), joined: OnceLock::new() });
         let identity = Identity {
             cluster: config.cluster_name.clone(),
             incarnation: uuid,
@@ -151,7 +175,6 @@ impl Starting {
             versions: VERSIONS,
         };
         let links = Links::start(settings.links.clone(), identity, Arc::new(Answering(service.clone())))?;
-        links.serve(listener);
         Ok(Starting { settings, config, environment, links: Arc::new(links), service, facts })
     }
 
@@ -159,6 +182,12 @@ impl Starting {
     #[must_use]
     pub fn address(&self) -> &str {
         &self.facts.address
+    }
+
+    /// The connections to other members, and theirs.
+    #[must_use]
+    pub fn links(&self) -> &Arc<Links> {
+        &self.links
     }
 
     /// Says at which addresses members are, where that was not known before this one listened.
@@ -174,10 +203,9 @@ impl Starting {
     pub async fn join(self) -> Result<Member, MemberError> {
         let Starting { settings, mut config, environment, links, service, mut facts } = self;
         facts.joined_ms = environment.clock.now().0;
-        let here = service.here.read().clone();
-        let entry = joining::enter(&links, &here, &settings.addresses, &facts).await?;
+        let entry = joining::enter(&links, &service, &facts, settings.required.as_deref()).await?;
         let (id, cluster, of_cluster) = match &entry {
-            Entry::Founds => (MemberId(1), Uuid::new_v4(), settings.cluster),
+            Entry::Founds(_) => (MemberId(1), Uuid::new_v4(), settings.cluster),
             Entry::Joins(welcome) => (MemberId(welcome.id), welcome.cluster, welcome.settings),
         };
         links.become_member(id)?;
@@ -249,8 +277,8 @@ impl Starting {
         let mut member =
             Member { id, grid, links: links_kept, asking, groups: of_partitions, views, ending: ending.clone(), tasks };
         member.tasks.push(tokio::spawn(follow_registry(registry, followed, Arc::downgrade(&member.grid))));
-        if matches!(entry, Entry::Founds) {
-            member.found(cluster, of_cluster, facts).await?;
+        if let Entry::Founds(members_needed) = entry {
+            member.found(cluster, of_cluster, facts.clone(), members_needed).await?;
         }
         let upkeep = Upkeep {
             member: id,
@@ -263,7 +291,10 @@ impl Starting {
             dead_after: settings.dead_after,
         };
         member.tasks.push(tokio::spawn(Arc::new(upkeep).run()));
-        member.settle().await?;
+        if let Err(error) = member.settle(&service, &facts, &entry, cluster).await {
+            member.stop().await;
+            return Err(error);
+        }
         tracing::info!("member {id} is in the cluster {cluster}");
         Ok(member)
     }
@@ -271,11 +302,17 @@ impl Starting {
 
 impl Member {
     /// Makes the groups with this member alone; others join them.
-    async fn found(&self, cluster: Uuid, settings: ClusterSettings, facts: MemberFacts) -> Result<(), MemberError> {
+    async fn found(
+        &self,
+        cluster: Uuid,
+        settings: ClusterSettings,
+        facts: MemberFacts,
+        members_needed: u64,
+    ) -> Result<(), MemberError> {
         let alone: BTreeSet<MemberId> = [self.id].into();
         self.asking.group().form(&alone).await?;
         let members: BTreeMap<u64, MemberFacts> = [(self.id.0, facts)].into();
-        match self.asking.ask(Command::Found { cluster, settings, members }).await? {
+        match self.asking.ask(Command::Found { cluster, settings, members, members_needed }).await? {
             Reply::Done => {}
             reply => return Err(MemberError::Refused(format!("founding a cluster was answered by {reply:?}"))),
         }
@@ -286,7 +323,14 @@ impl Member {
     }
 
     /// Waits until this member knows itself, a leader of each group is known, and it holds what it is to hold.
-    async fn settle(&self) -> Result<(), MemberError> {
+    async fn settle(
+        &self,
+        service: &MemberService,
+        facts: &MemberFacts,
+        entry: &Entry,
+        cluster: Uuid,
+    ) -> Result<(), MemberError> {
+        let here = service.here.read().clone();
         for look in 1_u32.. {
             let Some(missing) = self.missing() else { break };
             if *self.ending.borrow() == Some(Ending::TakenOut) {
@@ -295,9 +339,26 @@ impl Member {
             if look.is_multiple_of(LOOKS_TOLD) {
                 tracing::info!("member {} does not serve yet: {missing}", self.id);
             }
+            if look.is_multiple_of(LOOKS_ASKED) {
+                let is_bound = match entry {
+                    Entry::Founds(_) => self.registry().is_complete(),
+                    Entry::Joins(_) => self.votes(),
+                };
+                let in_vain = joining::is_in_vain(&self.links, &here, facts, entry, cluster);
+                // Where somebody cannot be asked, it is not known to be.
+                if !is_bound && in_vain.await.unwrap_or(false) {
+                    return Err(MemberError::InVain);
+                }
+            }
             tokio::time::sleep(PAUSE).await;
         }
         Ok(())
+    }
+
+    /// Whether this member has a vote in any group, as far as its own logs say.
+    fn votes(&self) -> bool {
+        let in_registry = self.asking.group().status().voters.contains(&self.id);
+        in_registry || self.groups.iter().any(|group| group.status().voters.contains(&self.id))
     }
 
     /// What this member waits for before it serves.
@@ -308,6 +369,23 @@ impl Member {
                 "the registry has not told it that it is a member, which takes most of the registry's voters"
                     .to_owned(),
             );
+        }
+        let needed = usize::try_from(state.members_needed()).unwrap_or(usize::MAX);
+        if !state.is_complete() {
+            let found = state.members().filter(|(_, facts)| !facts.is_lite).count();
+            return Some(format!(
+                "the cluster was founded, and {found} members have joined it, expected {needed} at first"
+            ));
+        }
+        let of_partitions = (0..).map(GroupId).zip(&self.groups).map(|(id, _)| (id, state.places(id).len()));
+        for (id, places) in of_partitions.chain([(REGISTRY, state.registry_places().len())]) {
+            // What the member that founded the cluster holds alone would be lost with it.
+            let (found, expected) = (self.views.voters(id), needed.min(places));
+            if found < expected {
+                let group =
+                    if id == REGISTRY { "the registry".to_owned() } else { format!("group {id} of the partitions") };
+                return Some(format!("{group} is held by {found} members, expected {expected} at first"));
+            }
         }
         for (id, group) in (0..).map(GroupId).zip(&self.groups) {
             if self.views.leader(id).is_none() {
@@ -386,8 +464,10 @@ impl Member {
         if *self.ending.borrow() == Some(Ending::TakenOut) {
             return Ok(());
         }
-        let is_last = self.registry().members().filter(|(_, facts)| !facts.is_lite).count() <= 1;
-        if is_last {
+        let registry = self.registry();
+        let is_lite = registry.member(self.id).is_some_and(|facts| facts.is_lite);
+        let is_last = registry.members().filter(|(_, facts)| !facts.is_lite).count() <= 1;
+        if is_last && !is_lite {
             return Ok(());
         }
         self.asking.ask(Command::Leave { member: self.id.0 }).await?;

@@ -6,14 +6,15 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use filbert_cluster::{BootRuntime, BoxFuture, MemberId, Replicas};
 use filbert_links::{Channel, Peer, Refusal, Service};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::administration::{Ending, EndingSender, end};
 use crate::asking::Asking;
 use crate::forwarding::FORWARDED;
-use crate::joining::{Candidate, Greeting};
+use crate::founding::{Accepted, Choice, Number};
+use crate::greeting::{Alone, Belonging, Candidate, Greeting};
 use crate::leading::{Said, Standing};
 use crate::reading::Reading;
 use crate::registry::{ClusterSettings, Command, MemberFacts, Reply};
@@ -26,6 +27,11 @@ const VERSION: u8 = 1;
 pub(crate) enum Request {
     /// Who is at an address?
     Greet,
+    /// A candidate asks the member with this UUID for its promise to follow no lesser number; answered by a
+    /// [`Promise`](crate::founding::Promise).
+    Promise(#[serde(with = "crate::text")] Uuid, Number),
+    /// It asks that member to accept a founder; answered by yes or no.
+    Accept(#[serde(with = "crate::text")] Uuid, Accepted),
     /// A member wants to join.
     Join(MemberFacts),
     /// A command of the registry.
@@ -86,6 +92,7 @@ pub(crate) struct Joined {
 /// Answers other members.
 pub(crate) struct MemberService {
     pub(crate) here: RwLock<Candidate>,
+    pub(crate) choice: Mutex<Choice>,
     pub(crate) joined: OnceLock<Joined>,
 }
 
@@ -95,9 +102,24 @@ impl MemberService {
             return joined.reading.to.answer(request).await;
         }
         match (read(&request)?, channel, self.joined.get()) {
-            (Request::Greet, _, None) => Ok(write(&Greeting::Alone(self.here.read().clone()))),
+            (Request::Greet, _, None) => {
+                let candidate = self.here.read().clone();
+                let founder = self.choice.lock().founder().cloned();
+                Ok(write(&Greeting::Alone(Alone { candidate, founder })))
+            }
             (Request::Greet, _, Some(joined)) => {
-                Ok(write(&Greeting::InCluster(joined.asking.registry().state().cluster)))
+                let (group, cluster) = (joined.asking.group(), joined.asking.registry().state().cluster);
+                let votes = group.status().voters.contains(&group.member());
+                Ok(write(&Greeting::InCluster(Belonging { cluster, votes })))
+            }
+            (Request::Promise(to, number), Channel::Join, None) if self.is(to) => {
+                Ok(write(&self.choice.lock().promise(number)))
+            }
+            (Request::Accept(to, asked), Channel::Join, None) if self.is(to) => {
+                Ok(write(&self.choice.lock().accept(asked)))
+            }
+            (Request::Promise(..) | Request::Accept(..), Channel::Join, _) => {
+                Err(Refusal("this member is another one, or is in a cluster".to_owned()))
             }
             (Request::Join(facts), Channel::Join, Some(joined)) => self.let_in(joined, facts).await,
             (_, _, None) => Err(Refusal("this member is in no cluster yet".to_owned())),
@@ -128,19 +150,35 @@ impl MemberService {
         }
     }
 
-    async fn let_in(&self, joined: &Joined, facts: MemberFacts) -> Result<Bytes, Refusal> {
-        // A member that starts again is another member. Where it answers, the one before it answers no more: it need not be waited for.
+    fn is(&self, uuid: Uuid) -> bool {
+        self.here.read().uuid == uuid
+    }
+
+    /// A member that starts again is another member. Where it answers, the one before it answers no more: it need not be waited for.
+    async fn take_out_before(joined: &Joined, facts: &MemberFacts) -> Result<(), Refusal> {
         let state = joined.asking.registry().state();
-        let mut known = state.members().filter(|(_, known)| known.address == facts.address && known.uuid != facts.uuid);
-        if let Some((before, _)) = known.next()
-            && joined.asking.is_new_at(&facts.address, facts.uuid).await
-        {
+        let is_before = |known: &MemberFacts| known.address == facts.address && known.uuid != facts.uuid;
+        for (before, _) in state.members().filter(|(_, known)| is_before(known)) {
+            if !joined.asking.is_new_at(&facts.address, facts.uuid).await {
+                return Ok(());
+            }
             tracing::info!("member {before} is taken out: another one has started at {}", facts.address);
             let command = Command::Remove { member: before.0 };
             joined.asking.ask(command).await.map_err(|error| Refusal(error.to_string()))?;
         }
-        let reply = joined.asking.ask(Command::Join { facts }).await.map_err(|error| Refusal(error.to_string()))?;
+        Ok(())
+    }
+
+    async fn let_in(&self, joined: &Joined, facts: MemberFacts) -> Result<Bytes, Refusal> {
+        Self::take_out_before(joined, &facts).await?;
+        let reply = joined
+            .asking
+            .ask(Command::Join { facts: facts.clone() })
+            .await
+            .map_err(|error| Refusal(error.to_string()))?;
         let Reply::Member(id) = reply else { return Err(Refusal(format!("not let in: {reply:?}"))) };
+        // This member may have joined a moment ago, and learned only by now of those before it.
+        Self::take_out_before(joined, &facts).await?;
         let state = joined.asking.registry().state();
         let members = state.members().map(|(id, facts)| (id.0, facts.clone())).collect();
         Ok(write(&Welcome { id, cluster: state.cluster, settings: state.settings, members }))

@@ -244,6 +244,10 @@ impl Upkeep {
         let status = group.status();
         let (replicas, leaves) = (state.settings.replicas as usize, |id| state.is_leaving(id));
         let Some(step) = next_step(&status, self.member, wanted, learners, replicas, leaves) else { return };
+        if matches!(step, Step::Vote(_)) && !state.is_complete() {
+            // Until as many are there as serve together, whoever has joined may go and found another cluster if the founder dies.
+            return;
+        }
         if matches!(step, Step::Hand(_)) {
             if handed.elapsed() < HANDED_EVERY {
                 return;

@@ -87,6 +87,11 @@ impl Views {
         self.leaders.lock().leader(group)
     }
 
+    /// How many members vote in a group, as its leader has said last.
+    pub(crate) fn voters(&self, group: GroupId) -> usize {
+        self.leaders.lock().of(group).map_or(0, |known| known.voters.len())
+    }
+
     /// Whether a member votes in any group, as the leaders have said last.
     pub(crate) fn votes(&self, member: MemberId) -> bool {
         self.leaders.lock().votes(member)

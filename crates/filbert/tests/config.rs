@@ -120,7 +120,6 @@ fn the_full_sample_is_read() {
         &loaded,
         &[
             "line 5: license-key is not needed: every feature is there without a licence",
-            "line 17: network.join is not supported: members of a cluster are named by --join",
             "line 71: map.orders.map-store is not supported: values are not loaded from or written to another store",
             "line 120: properties.some.other.property is not supported",
         ],
@@ -185,6 +184,14 @@ fn what_is_not_supported_is_listed_by_name_and_line() {
 fn what_asks_for_nothing_is_not_listed() {
     check_yaml_notices("network:\n  ssl:\n    enabled: false\n    properties:\n      keyStore: x", &[]);
     check_yaml_notices("network:\n  join:\n    multicast:\n      enabled: false\n    aws:\n      enabled: false", &[]);
+    check_yaml_notices(
+        "network:\n  join:\n    kubernetes:\n      enabled: true\n    tcp-ip:\n      enabled: true\n      interface: 10.0.0.1",
+        &[
+            "line 4: network.join.kubernetes is not supported: members of a cluster are named, by network.join.tcp-ip or --join",
+            "line 6: network.join.tcp-ip is not supported: it names no member: this one stays alone",
+            "line 8: network.join.tcp-ip.interface is not supported",
+        ],
+    );
     check_yaml_notices("persistence:\n  enabled: off", &[]);
     check_yaml_notices("map:\n  a:\n    merge-policy:\n      batch-size: 1\n    metadata-policy: OFF", &[]);
     check_yaml_notices("serialization:\n  portable-version: 1\n  check-class-def-errors: true", &[]);
@@ -647,4 +654,30 @@ fn the_reference_tells_every_setting_with_its_default() {
     ] {
         assert!(page.contains(expected), "{expected} is missing in\n{page}");
     }
+}
+
+#[test]
+fn members_of_a_cluster_are_read() {
+    let cluster = |body: &str| yaml(&below_root(body)).config.cluster;
+    let tcp_ip = |rest: &str| format!("network:\n  port: 6001\n  join:\n    tcp-ip:\n      enabled: true\n{rest}");
+    let read = cluster(&tcp_ip("      member-list: [a, 'b:5702', 10.0.0.4-5]\n      required-member: c")).unwrap();
+    assert_eq!(read.members, ["a:6001", "b:5702", "10.0.0.4:6001", "10.0.0.5:6001", "c:6001"]);
+    assert_eq!((read.required.as_deref(), read.is_lite, read.listen), (Some("c:6001"), false, None));
+    // As a text, and twice the same.
+    assert_eq!(cluster(&tcp_ip("      members: a, b, a")).unwrap().members, ["a:6001", "b:6001"]);
+    let lite = cluster(&(tcp_ip("      member-list: [a]") + "\nlite-member:\n  enabled: true")).unwrap();
+    assert!(lite.is_lite);
+    // Nobody is named, or nothing is asked for.
+    assert_eq!(cluster(&tcp_ip("      member-list: []")), None);
+    assert_eq!(cluster("network:\n  join:\n    tcp-ip:\n      enabled: false\n      member-list: [a]"), None);
+    let sample = xml(include_str!("samples/hazelcast.xml")).config.cluster.unwrap();
+    assert_eq!(sample.members, ["127.0.0.1:6000"]);
+    let many = tcp_ip("      member-list: [10.0.0.0-255, 10.0.1.0-255]");
+    check_yaml_error(
+        &many,
+        "hazelcast.yaml:7:35: network.join.tcp-ip.member-list: found 512 members, expected at most 256",
+    );
+    let pattern =
+        load_with(&[], FileSyntax::Yaml, &below_root(&tcp_ip("      member-list: ['10.0.0.*']"))).unwrap_err();
+    assert!(pattern.to_string().contains("found \"10.0.0.*\", expected a host, an address, or a range"), "{pattern}");
 }

@@ -187,7 +187,10 @@ mod tests {
     fn a_snapshot_brings_all_of_it() {
         let registry = Registry::new();
         let settings = ClusterSettings::default();
-        apply(&registry, &Command::Found { cluster: Uuid::from_u128(1), settings, members: BTreeMap::new() });
+        apply(
+            &registry,
+            &Command::Found { cluster: Uuid::from_u128(1), settings, members: BTreeMap::new(), members_needed: 0 },
+        );
         for n in 0..50 {
             let map = MapFacts::new(&format!("map {n}"), &filbert_store::MapSettings::default());
             assert!(matches!(apply(&registry, &Command::MakeMap { map, maps_max: 100 }), Reply::Map(..)));

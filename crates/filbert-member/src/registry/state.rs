@@ -98,6 +98,9 @@ pub(crate) enum Command {
         cluster: Uuid,
         settings: ClusterSettings,
         members: BTreeMap<u64, MemberFacts>,
+        /// So many members with data must be there before any of them serves.
+        #[serde(default)]
+        members_needed: u64,
     },
     /// Lets a member in; one that is in already keeps its id.
     Join { facts: MemberFacts },
@@ -187,6 +190,12 @@ pub struct RegistryState {
     /// Those of them that are about to go.
     leaving: BTreeSet<u64>,
     next_member: u64,
+    /// Members with data that must have been there at once before any of them serves.
+    #[serde(default)]
+    members_needed: u64,
+    /// Whether they were not yet.
+    #[serde(default)]
+    is_incomplete: bool,
     /// Grows with each change of the members.
     pub members_version: i32,
     maps: BTreeMap<u32, MapFacts>,
@@ -282,6 +291,18 @@ impl RegistryState {
         self.definitions_version
     }
 
+    /// Whether as many members have been there as were to found the cluster.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        !self.cluster.is_nil() && !self.is_incomplete
+    }
+
+    /// Members with data that must have been there at once before any of them serves: most of those that are configured.
+    #[must_use]
+    pub fn members_needed(&self) -> u64 {
+        self.members_needed
+    }
+
     /// Whether a member was one, and is none any more: its id is never given again.
     #[must_use]
     pub fn was_taken_out(&self, id: MemberId) -> bool {
@@ -303,7 +324,9 @@ impl RegistryState {
     pub(crate) fn apply(&mut self, command: Command) -> Reply {
         self.version += 1;
         match command {
-            Command::Found { cluster, settings, members } => self.found(cluster, settings, members),
+            Command::Found { cluster, settings, members, members_needed } => {
+                self.found(cluster, settings, members, members_needed)
+            }
             Command::Join { facts } => self.join(facts),
             Command::Leave { member } => {
                 if self.members.contains_key(&member) && self.leaving.insert(member) {
@@ -336,7 +359,13 @@ impl RegistryState {
         }
     }
 
-    fn found(&mut self, cluster: Uuid, settings: ClusterSettings, members: BTreeMap<u64, MemberFacts>) -> Reply {
+    fn found(
+        &mut self,
+        cluster: Uuid,
+        settings: ClusterSettings,
+        members: BTreeMap<u64, MemberFacts>,
+        members_needed: u64,
+    ) -> Reply {
         if !self.cluster.is_nil() {
             return Reply::Refused(format!("the cluster {} is founded already", self.cluster));
         }
@@ -344,6 +373,7 @@ impl RegistryState {
         self.settings = settings;
         self.next_member = members.keys().next_back().map_or(1, |last| last.saturating_add(1));
         self.members = members;
+        (self.members_needed, self.is_incomplete) = (members_needed, true);
         self.next_map = 1;
         self.members_changed();
         Reply::Done
@@ -415,6 +445,9 @@ impl RegistryState {
     fn members_changed(&mut self) {
         self.members_version = self.members_version.saturating_add(1);
         let with_data: Vec<u64> = self.stays().collect();
+        if with_data.len() as u64 >= self.members_needed {
+            self.is_incomplete = false;
+        }
         placement::place(&mut self.places, self.settings.groups, self.settings.replicas, &with_data);
     }
 }
@@ -433,17 +466,37 @@ mod tests {
         let mut state = RegistryState::default();
         let members = (1..=members).map(|id| (id, facts(u128::from(id)))).collect();
         let cluster = Uuid::from_u128(99);
-        assert_eq!(state.apply(Command::Found { cluster, settings: ClusterSettings::default(), members }), Reply::Done);
+        assert_eq!(
+            state.apply(Command::Found { cluster, settings: ClusterSettings::default(), members, members_needed: 1 }),
+            Reply::Done
+        );
         state
     }
 
     #[test]
     fn a_cluster_is_founded_once() {
         let mut state = founded(2);
-        let again =
-            Command::Found { cluster: Uuid::from_u128(7), settings: ClusterSettings::default(), members: [].into() };
+        let again = Command::Found {
+            cluster: Uuid::from_u128(7),
+            settings: ClusterSettings::default(),
+            members: [].into(),
+            members_needed: 0,
+        };
         assert!(matches!(state.apply(again), Reply::Refused(why) if why.contains("founded already")));
         assert_eq!(state.members().count(), 2);
+    }
+
+    #[test]
+    fn a_cluster_is_complete_once_and_for_all() {
+        let mut state = RegistryState::default();
+        let (cluster, settings) = (Uuid::from_u128(99), ClusterSettings::default());
+        let members = [(1, facts(1))].into();
+        assert_eq!(state.apply(Command::Found { cluster, settings, members, members_needed: 2 }), Reply::Done);
+        assert_eq!((state.is_complete(), state.members_needed()), (false, 2));
+        assert_eq!(state.apply(Command::Join { facts: facts(2) }), Reply::Member(2));
+        assert!(state.is_complete());
+        assert_eq!(state.apply(Command::Remove { member: 2 }), Reply::Done);
+        assert!(state.is_complete());
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub(crate) const NOT_NEEDED: &[(&str, &str)] = &[("license-key", "every feature 
 
 /// What is missing where the configuration of another data structure is used.
 const STRUCTURE: &str = "only maps are served";
+/// What is missing where members are to be found in other ways.
+const JOIN: &str = "members of a cluster are named, by network.join.tcp-ip or --join";
 
 /// What is missing where an unsupported setting is used.
 const REASONS: &[(&str, &str)] = &[
@@ -69,7 +71,6 @@ const REASONS: &[(&str, &str)] = &[
     ("jet", "there are no jobs"),
     ("list", STRUCTURE),
     ("listeners", "listeners in the configuration are Java code; add them from a client"),
-    ("lite-member", "this member holds the data"),
     ("local-device", "maps live in memory only"),
     ("management-center", "there is no Management Center connection"),
     ("map.*.attributes", "custom attribute extractors are Java code"),
@@ -88,7 +89,14 @@ const REASONS: &[(&str, &str)] = &[
     ("multimap", STRUCTURE),
     ("native-memory.persistent-memory", "maps live in memory only"),
     ("network.failure-detector", "members of a cluster hear each other by its groups' heartbeats"),
-    ("network.join", "members of a cluster are named by --join"),
+    ("network.join.auto-detection", JOIN),
+    ("network.join.aws", JOIN),
+    ("network.join.azure", JOIN),
+    ("network.join.discovery-strategies", JOIN),
+    ("network.join.eureka", JOIN),
+    ("network.join.gcp", JOIN),
+    ("network.join.kubernetes", JOIN),
+    ("network.join.multicast", JOIN),
     ("network.memcache-protocol", "there is no memcache endpoint"),
     ("network.rest-api", "there is no REST endpoint"),
     ("network.socket-interceptor", "socket interceptors are Java code"),

@@ -7,11 +7,12 @@ use filbert_http::{HttpConfig, HttpUser};
 use filbert_postgres::{PostgresConfig, PostgresSecret, PostgresUser};
 
 use super::error::Problem;
+use super::join::{Join, with_port};
 use super::properties::PROPERTIES;
 use super::setting::{Kind, SIZE_EXPECTED, Setting, bytes};
 use super::tree::{Node, Value, quote};
 use super::walk::{NoticeKind, Path, Walk};
-use super::{Config, map, security};
+use super::{ClusterConfig, Config, join, map, security};
 
 /// A configuration while it is being read: what several settings decide together is decided in [`Draft::finish`].
 #[derive(Default)]
@@ -28,6 +29,10 @@ pub(crate) struct Draft {
     pub(crate) interface: Option<IpAddr>,
     /// `native-memory.capacity`, where native memory is enabled.
     pub(crate) native_memory_bytes: Option<u64>,
+    /// `network.join.tcp-ip`.
+    pub(crate) join: Join,
+    /// `lite-member`.
+    pub(crate) is_lite: bool,
     /// Settings that mean nothing without a memory limit.
     pub(crate) needs_memory_limit: Vec<Problem>,
 }
@@ -36,6 +41,12 @@ impl Draft {
     /// Decides what depends on several settings. The settings that still need a memory limit come along.
     pub(crate) fn finish(self) -> (Config, Vec<Problem>) {
         let Draft { mut config, mut http, mut postgres, .. } = self;
+        let members = self.join.addresses(config.door.listen.port());
+        if !members.is_empty() || self.is_lite {
+            let required = self.join.required.as_ref().map(|member| with_port(member, config.door.listen.port()));
+            config.cluster =
+                Some(ClusterConfig { members, required, is_lite: self.is_lite, ..ClusterConfig::default() });
+        }
         let everywhere = self.bind_any.then_some(Ipv4Addr::UNSPECIFIED.into());
         if let Some(address) = everywhere.or(self.interface) {
             for listen in [&mut config.door.listen, &mut http.listen, &mut postgres.listen] {
@@ -147,6 +158,24 @@ pub(crate) const MEMBER: &[Setting<Draft>] = &[
         unit: "",
         doc: "`enabled` and `interfaces`: the address to listen on, where enabled. One exact address; a pattern such as \
               10.10.1.* is not supported. Without it, only this machine can connect.",
+    },
+    Setting {
+        name: "network.join.tcp-ip",
+        kind: Kind::Structure {
+            what: "a table with enabled and member-list",
+            default: "not enabled",
+            read: join::read_tcp_ip,
+        },
+        unit: "",
+        doc: "`enabled`, `member-list` and `required-member`: the members that form a cluster with this one, as `--join`, which wins. Hosts \
+              and addresses, the port optional, or ranges such as 10.0.0.4-6. With `required-member`, nobody founds or joins a cluster \
+              without that member.",
+    },
+    Setting {
+        name: "lite-member",
+        kind: Kind::Structure { what: "a table with enabled", default: "not enabled", read: join::read_lite },
+        unit: "",
+        doc: "`enabled`: whether this member of a cluster holds no data, and serves clients alone.",
     },
     Setting {
         name: "map",

@@ -11,6 +11,7 @@
 mod cluster;
 mod columns;
 mod error;
+mod join;
 mod known;
 mod load;
 mod map;
@@ -35,6 +36,7 @@ use filbert_query::QueryConfig;
 
 pub use cluster::{ClusterConfig, MEMBER_PORT};
 pub use error::{ConfigError, Problem};
+pub use join::with_port;
 pub use load::{FileSyntax, Loaded, Loader, SEARCHED};
 pub use reference::markdown as settings_markdown;
 pub(crate) use setting::{bytes as parse_bytes, show_bytes as format_bytes};

@@ -22,6 +22,7 @@ const LISTS: &[(&str, &str)] = &[
     ("column", "columns"),
     ("index", "indexes"),
     ("interface", "interfaces"),
+    ("member", "members"),
     ("realm", "realms"),
     ("role", "roles"),
     ("user", "users"),

@@ -8,11 +8,12 @@ use std::time::Duration;
 use filbert_grid::{Environment, Grid, GridConfig, threads};
 use filbert_hazelcast::DoorConfig;
 use filbert_links::{LinkSettings, Secret};
+use filbert_listen::Listener;
 use filbert_member::{ClusterSettings, Ending, Member, MemberError, MemberSettings, Starting};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use super::Error;
+use super::{Error, shared_port};
 use crate::ClusterConfig;
 
 /// How long leaving in order may take: what one member holds of 24 groups goes over a network in that time, or its voters know that it goes.
@@ -44,16 +45,39 @@ fn wait<T: Send>(runtime: &Runtime, future: impl Future<Output = T> + Send) -> T
     waited.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
+/// Ends a runtime, and waits until its tasks have closed their ports; as [`wait`] does.
+fn end(runtime: Runtime) {
+    std::thread::scope(|scope| _ = scope.spawn(move || drop(runtime)));
+}
+
 /// A member of a cluster. Dropping it ends it at once; see [`ClusterMember::leave`].
 pub(super) struct ClusterMember {
     // Taken when it is dropped.
     member: Option<Member>,
     runtime: Option<Runtime>,
+    /// Where clients come from, if members share their port; taken by the door.
+    clients: Option<Listener>,
 }
 
 impl ClusterMember {
     /// Joins a cluster or founds it; returns when this member holds what it is to hold.
     pub(super) fn join(
+        cluster: ClusterConfig,
+        grid: GridConfig,
+        door: &DoorConfig,
+        environment: Environment,
+    ) -> Result<ClusterMember, Error> {
+        loop {
+            match ClusterMember::join_once(cluster.clone(), grid.clone(), door, environment.clone()) {
+                Err(Error::Cluster(MemberError::InVain)) => {
+                    tracing::warn!("the member that was founding the cluster has ended: this one starts again");
+                }
+                joined => return joined,
+            }
+        }
+    }
+
+    fn join_once(
         cluster: ClusterConfig,
         grid: GridConfig,
         door: &DoorConfig,
@@ -65,23 +89,36 @@ impl ClusterMember {
             .on_thread_start(threads::answer_clients)
             .enable_all()
             .build()?;
+        let shared = match cluster.listen {
+            Some(_) => None,
+            None => {
+                let _inside = runtime.enter();
+                Some(Listener::bind(door.listen, 1, "Hazelcast's clients and other members")?)
+            }
+        };
+        let client_listen = shared.as_ref().map_or(door.listen, Listener::address);
         let (client_host, client_port) = match &door.public_address {
             Some(public) => (public.host.clone(), public.port),
-            None => (reachable(door.listen.ip(), &cluster.members)?.to_string(), door.listen.port()),
+            None => (reachable(client_listen.ip(), &cluster.members)?.to_string(), client_listen.port()),
         };
+        let listen = cluster.listen.unwrap_or(client_listen);
         let public_address = match cluster.public_address {
-            None if cluster.listen.ip().is_unspecified() => {
-                let address = reachable(cluster.listen.ip(), &cluster.members)?;
-                Some(SocketAddr::new(address, cluster.listen.port()).to_string())
+            // Where clients are told to go, members go as well.
+            None if shared.is_some() && door.public_address.is_some() => Some(format!("{client_host}:{client_port}")),
+            None if listen.ip().is_unspecified() => {
+                let address = reachable(listen.ip(), &cluster.members)?;
+                Some(SocketAddr::new(address, listen.port()).to_string())
             }
             public_address => public_address,
         };
         let settings = MemberSettings {
-            listen: cluster.listen,
+            listen,
             public_address,
             addresses: cluster.members,
+            required: cluster.required,
             client_host,
             client_port,
+            is_lite: cluster.is_lite,
             cluster: ClusterSettings {
                 partitions: grid.partition_count,
                 replicas: cluster.replicas,
@@ -90,11 +127,26 @@ impl ClusterMember {
             links: LinkSettings { secret: cluster.secret.map(Secret::new), ..LinkSettings::default() },
             ..MemberSettings::default()
         };
-        let member = wait(&runtime, async {
-            let starting = Starting::listen(settings, grid, environment, Uuid::new_v4()).await?;
-            starting.join().await
-        })?;
-        Ok(ClusterMember { member: Some(member), runtime: Some(runtime) })
+        let joined = wait(&runtime, async {
+            let uuid = Uuid::new_v4();
+            let (starting, clients) = match shared {
+                None => (Starting::listen(settings, grid, environment, uuid).await?, None),
+                Some(listener) => {
+                    let starting = Starting::behind(settings, listen, grid, environment, uuid)?;
+                    let (handing, clients) = Listener::handed(listen, shared_port::WAITING_MAX);
+                    tokio::spawn(shared_port::run(listener, starting.links().clone(), handing));
+                    (starting, Some(clients))
+                }
+            };
+            Ok::<_, MemberError>((starting.join().await?, clients))
+        });
+        match joined {
+            Ok((member, clients)) => Ok(ClusterMember { member: Some(member), runtime: Some(runtime), clients }),
+            Err(error) => {
+                end(runtime);
+                Err(error.into())
+            }
+        }
     }
 
     pub(super) fn grid(&self) -> io::Result<Arc<Grid>> {
@@ -104,6 +156,11 @@ impl ClusterMember {
 }
 
 impl ClusterMember {
+    /// Where Hazelcast's clients come from, if this member shares their port.
+    pub(super) fn clients(&mut self) -> Option<Listener> {
+        self.clients.take()
+    }
+
     /// Waits until there is a reason to end; for ever if there is none.
     pub(super) async fn ending(&self) -> Ending {
         let Some(mut ending) = self.member.as_ref().map(Member::ending) else { return std::future::pending().await };

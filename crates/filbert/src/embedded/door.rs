@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use filbert_grid::{Grid, threads};
 use filbert_hazelcast::{Door, DoorConfig};
 use filbert_http::{HttpConfig, HttpDoor};
+use filbert_listen::Listener;
 use filbert_postgres::{PostgresConfig, PostgresDoor};
 use tokio::sync::watch;
 
@@ -19,6 +20,8 @@ use super::Error;
 /// The doors to open.
 pub(super) struct Doors {
     pub(super) hazelcast: Option<DoorConfig>,
+    /// Where Hazelcast's clients come from, if another one listens for them.
+    pub(super) hazelcast_listener: Option<Listener>,
     pub(super) http: Option<HttpConfig>,
     pub(super) postgres: Option<PostgresConfig>,
 }
@@ -106,7 +109,10 @@ struct Listening {
 impl Listening {
     async fn bind(grid: &Arc<Grid>, doors: Doors) -> Result<Listening, Error> {
         let hazelcast = match doors.hazelcast {
-            Some(config) => Some(Door::bind(grid.clone(), config).await?),
+            Some(config) => Some(match doors.hazelcast_listener {
+                Some(listener) => Door::with_listener(grid.clone(), config, listener),
+                None => Door::bind(grid.clone(), config).await?,
+            }),
             None => None,
         };
         let http = match doors.http {

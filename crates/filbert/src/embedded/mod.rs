@@ -11,6 +11,7 @@ mod lifetime;
 mod locks;
 mod map;
 mod owner;
+mod shared_port;
 mod sql;
 mod sql_values;
 mod timer;
@@ -74,8 +75,9 @@ impl Filbert {
         // A version 4 UUID comes from the system's random source; half of it is a seed.
         let random_seed = Uuid::new_v4().as_u64_pair().1 ^ Uuid::new_v4().as_u64_pair().0;
         let environment = Environment { clock: clock.clone(), random_seed };
-        let doors = Doors {
+        let mut doors = Doors {
             hazelcast: config.serve_clients.then_some(config.door.clone()),
+            hazelcast_listener: None,
             http: config.http,
             postgres: config.postgres,
         };
@@ -86,7 +88,8 @@ impl Filbert {
                 (None, grid)
             }
             Some(cluster) => {
-                let member = ClusterMember::join(cluster, config.grid, &config.door, environment)?;
+                let mut member = ClusterMember::join(cluster, config.grid, &config.door, environment)?;
+                doors.hazelcast_listener = member.clients();
                 let grid = member.grid()?;
                 Engine::start(&grid, config.query)?;
                 (Some(member), grid)

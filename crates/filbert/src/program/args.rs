@@ -70,29 +70,29 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, value_name = "NAME", env = "FILBERT_CLUSTER_NAME")]
     pub(crate) cluster_name: Option<String>,
 
-    /// Be one of a cluster: addresses of its members, separated by commas, such as a:5801,b:5801,c:5801
+    /// Be one of a cluster: addresses of its members, separated by commas, such as a:5701,b:5701,c:5701
     ///
-    /// The member at the first of them founds the cluster once most of them are there; others join it. The same on all members that
-    /// start together, each of them at one of the addresses.
+    /// One of them founds the cluster once most of them are there; others join it. The same on all members that start together, each
+    /// of them at one of the addresses.
     #[arg(long, value_name = "ADDRESS[:PORT],..", env = "FILBERT_JOIN", value_delimiter = ',')]
     pub(crate) join: Vec<String>,
 
-    /// Address to serve other members on, with --join [default: the address of --listen, port 5801]
-    #[arg(long, value_name = "ADDRESS[:PORT]", env = "FILBERT_MEMBER_LISTEN", requires = "join")]
+    /// Address to serve other members on, in a cluster [default: that of --listen, on the same port as clients; else port 5801]
+    #[arg(long, value_name = "ADDRESS[:PORT]", env = "FILBERT_MEMBER_LISTEN")]
     pub(crate) member_listen: Option<Listen>,
 
-    /// Where other members reach this one, host and port, with --join [default: where it listens]
-    #[arg(long, value_name = "ADDRESS:PORT", env = "FILBERT_MEMBER_ADDRESS", requires = "join")]
+    /// Where other members reach this one, host and port, in a cluster [default: where it listens]
+    #[arg(long, value_name = "ADDRESS:PORT", env = "FILBERT_MEMBER_ADDRESS")]
     pub(crate) member_address: Option<String>,
 
-    /// Members that hold each partition, with --join [default: 3]
-    #[arg(long, value_name = "COUNT", env = "FILBERT_REPLICAS", requires = "join", value_parser = clap::value_parser!(u32).range(1..=7))]
+    /// Members that hold each partition, in a cluster [default: 3]
+    #[arg(long, value_name = "COUNT", env = "FILBERT_REPLICAS", value_parser = clap::value_parser!(u32).range(1..=7))]
     pub(crate) replicas: Option<u32>,
 
-    /// File with a secret that all members know and nobody else, with --join
+    /// File with a secret that all members know and nobody else, in a cluster
     ///
     /// Members prove to each other that they know it; without it, whoever reaches a member's port can join.
-    #[arg(long, value_name = "FILE", env = "FILBERT_SECRET_FILE", requires = "join")]
+    #[arg(long, value_name = "FILE", env = "FILBERT_SECRET_FILE")]
     pub(crate) secret_file: Option<PathBuf>,
 
     /// Memory that all maps may take, such as 512MiB or 4GiB [default: three quarters of the machine's]

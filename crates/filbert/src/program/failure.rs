@@ -23,6 +23,8 @@ pub(crate) enum Failure {
     Start(filbert::Error),
     /// No port for clients is free.
     Port(std::io::Error),
+    /// A flag is about a cluster, and there is none.
+    NoCluster(&'static str),
     /// The file of the members' secret cannot be read.
     Secret {
         /// The file.
@@ -46,6 +48,7 @@ impl Failure {
     /// The exit code, as `--help` lists them.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
+            Failure::NoCluster(_) => 2,
             Failure::Config(_) | Failure::Secret { .. } => 3,
             Failure::Start(filbert::Error::Configuration(_)) => 3,
             Failure::Start(filbert::Error::Listen(_) | filbert::Error::ListenPostgres(_)) | Failure::Port(_) => 4,
@@ -56,7 +59,7 @@ impl Failure {
 
     fn error(&self) -> Option<&(dyn Error + 'static)> {
         Some(match self {
-            Failure::TakenOut => return None,
+            Failure::TakenOut | Failure::NoCluster(_) => return None,
             Failure::Cluster(error) => error,
             Failure::Config(error) => error,
             Failure::Start(error) => error,
@@ -72,6 +75,9 @@ impl fmt::Display for Failure {
         match self {
             Failure::Config(_) | Failure::Start(_) | Failure::Shell(_) | Failure::Cluster(_) => {}
             Failure::TakenOut => f.write_str(TAKEN_OUT)?,
+            Failure::NoCluster(flag) => {
+                write!(f, "{flag} is about a cluster: name its members by --join or network.join.tcp-ip")?
+            }
             Failure::Port(_) => f.write_str("cannot listen for clients: ")?,
             Failure::Secret { path, .. } => write!(f, "cannot read the members' secret in {}: ", path.display())?,
             Failure::Signals(_) => f.write_str("cannot wait for SIGTERM and SIGINT: ")?,

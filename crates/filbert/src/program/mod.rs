@@ -48,6 +48,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         return write_out(&settings::report(&loaded));
     }
     settings::log_notices(&loaded);
+    settings::log_cluster(&loaded.config);
     if let Err(error) = filbert_listen::allow_as_many_files_as_possible() {
         tracing::warn!("no more files may be opened than at the start, and each connection is one: {error}");
     }

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
-use filbert::DoorConfig;
-use filbert::config::{ClusterConfig, Loaded, Loader, MEMBER_PORT, NoticeKind};
+use filbert::config::{ClusterConfig, Loaded, Loader, MEMBER_PORT, NoticeKind, with_port};
+use filbert::{Config, MapConfig};
 use tracing::{info, warn};
 
 use super::args::{Args, Door, Listen};
@@ -22,7 +22,7 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Failure> {
     };
     let mut loaded = read.map_err(Failure::Config)?;
     apply_flags(args, &mut loaded);
-    loaded.config.cluster = cluster(args, &mut loaded.config.door)?;
+    loaded.config.cluster = cluster(args, &mut loaded.config)?;
     if args.strict {
         loaded.strict().map_err(Failure::Config)?;
     }
@@ -61,27 +61,39 @@ fn apply_flags(args: &Args, loaded: &mut Loaded) {
     }
 }
 
-/// How the flags say that this member is one of a cluster. Its clients' port must be known before it joins: the next free one is not taken.
-fn cluster(args: &Args, door: &mut DoorConfig) -> Result<Option<ClusterConfig>, Failure> {
-    if args.join.is_empty() {
+/// How the flags and the file say that this member is one of a cluster; flags win. Its clients' port must be known before it joins: the next free one
+/// is not taken.
+fn cluster(args: &Args, config: &mut Config) -> Result<Option<ClusterConfig>, Failure> {
+    let of_file = config.cluster.take().unwrap_or_default();
+    let is_lite = of_file.is_lite;
+    let door = &mut config.door;
+    let mut cluster =
+        if args.join.is_empty() { of_file } else { ClusterConfig { is_lite, ..ClusterConfig::default() } };
+    cluster.listen =
+        args.member_listen.map(|listen| SocketAddr::new(listen.address, listen.port.unwrap_or(MEMBER_PORT)));
+    let port = cluster.listen.map_or(door.listen.port(), |listen| listen.port());
+    cluster.members.extend(args.join.iter().map(|member| with_port(member, port)));
+    if cluster.members.is_empty() {
+        let flags = [
+            ("--member-listen", args.member_listen.is_some()),
+            ("--member-address", args.member_address.is_some()),
+            ("--replicas", args.replicas.is_some()),
+            ("--secret-file", args.secret_file.is_some()),
+        ];
+        if let Some((flag, _)) = flags.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(Failure::NoCluster(flag));
+        }
+        if is_lite {
+            warn!("lite-member has no effect: no members are named, by --join or network.join.tcp-ip");
+        }
         return Ok(None);
     }
     door.port_auto_increment = false;
-    if door.listen.port() == 0 {
+    if door.listen.port() == 0 && cluster.listen.is_some() {
         // A port that is free now.
         let free = TcpListener::bind(door.listen).and_then(|free| free.local_addr()).map_err(Failure::Port)?;
         door.listen.set_port(free.port());
     }
-    let mut cluster = ClusterConfig::default();
-    cluster.listen.set_ip(args.member_listen.map_or(door.listen.ip(), |listen| listen.address));
-    if let Some(port) = args.member_listen.and_then(|listen| listen.port) {
-        cluster.listen.set_port(port);
-    }
-    let with_port = |address: &String| match address.rsplit_once(':') {
-        Some((_, port)) if port.parse::<u16>().is_ok() => address.clone(),
-        _ => format!("{address}:{MEMBER_PORT}"),
-    };
-    cluster.members = args.join.iter().map(with_port).collect();
     cluster.public_address.clone_from(&args.member_address);
     cluster.replicas = args.replicas.unwrap_or(cluster.replicas);
     if let Some(path) = &args.secret_file {
@@ -90,6 +102,25 @@ fn cluster(args: &Args, door: &mut DoorConfig) -> Result<Option<ClusterConfig>, 
         cluster.secret = Some(secret.trim_ascii().to_vec());
     }
     Ok(Some(cluster))
+}
+
+/// Logs what the configuration asks for of a cluster, and what it gets.
+pub(crate) fn log_cluster(config: &Config) {
+    let Some(cluster) = &config.cluster else { return };
+    let backups = |map: &MapConfig| u32::from(map.backup_count) + u32::from(map.async_backup_count);
+    let asked =
+        config.grid.maps.iter().map(|(_, map)| backups(map)).max().unwrap_or_else(|| backups(&MapConfig::default()));
+    let (replicas, held) = (cluster.replicas, cluster.replicas.saturating_sub(1));
+    let lite = if cluster.is_lite { "; this one is a lite member, and holds no data" } else { "" };
+    let required =
+        cluster.required.as_ref().map(|member| format!(", of which {member} is required")).unwrap_or_default();
+    info!(
+        "a cluster of {}{required}: each partition is held by {replicas} members; maps ask for up to {asked} backups, and have {held}{lite}",
+        cluster.members.join(", ")
+    );
+    if asked > held {
+        warn!("maps ask for {asked} backups and have {held}: --replicas {} gives them", asked + 1);
+    }
 }
 
 /// The address of one of the other doors: its own flag's, else that of the flag for all, whose port 0 counts for all.

@@ -1,0 +1,219 @@
+//! Members that start, in whatever order and with whatever missing, found one cluster and not two.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use filbert_grid::{Environment, GridConfig, SystemClock};
+use filbert_member::{Member, MemberError, MemberSettings, Starting};
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+async fn listen() -> Starting {
+    listen_at(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap()
+}
+
+async fn listen_at(listen: SocketAddr) -> Result<Starting, MemberError> {
+    if std::env::var_os("FILBERT_LOG").is_some() {
+        let log = tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_test_writer();
+        let _first = log.try_init();
+    }
+    let environment = Environment { clock: Arc::new(SystemClock::new()), random_seed: 1 };
+    let settings = MemberSettings { listen, ..MemberSettings::default() };
+    Starting::listen(settings, GridConfig::default(), environment, Uuid::new_v4()).await
+}
+
+async fn listen_all(members: usize) -> (Vec<Starting>, Vec<String>) {
+    let mut starting = Vec::new();
+    for _ in 0..members {
+        starting.push(listen().await);
+    }
+    let addresses = starting.iter().map(|member| member.address().to_owned()).collect();
+    (starting, addresses)
+}
+
+/// Has members that listen come into a cluster, all at once.
+async fn join(mut starting: Vec<Starting>, addresses: &[String]) -> Vec<Member> {
+    starting.iter_mut().for_each(|member| member.set_addresses(addresses.to_vec()));
+    let joining: Vec<_> = starting.into_iter().map(|member| tokio::spawn(member.join())).collect();
+    let mut joined = Vec::new();
+    for member in joining {
+        joined.push(member.await.unwrap().unwrap());
+    }
+    joined
+}
+
+async fn are_one(members: Vec<Member>) {
+    let clusters: BTreeSet<Uuid> = members.iter().map(|member| member.grid().cluster_id()).collect();
+    let ids: BTreeSet<_> = members.iter().map(Member::id).collect();
+    assert_eq!((clusters.len(), ids.len()), (1, members.len()), "one cluster, and an id for each member");
+    for member in members {
+        member.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn members_that_start_at_once_found_one_cluster_each_time() {
+    for _ in 0..3 {
+        let (starting, addresses) = listen_all(5).await;
+        are_one(join(starting, &addresses).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn most_of_them_are_enough_whichever_is_missing() {
+    for missing in 0..3 {
+        let (mut starting, addresses) = listen_all(3).await;
+        // Nobody is at its address any more.
+        drop(starting.remove(missing));
+        are_one(join(starting, &addresses).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn hosts_that_are_not_known_are_members_that_are_not_there() {
+    let (starting, mut addresses) = listen_all(2).await;
+    addresses.insert(0, "no-such-host.invalid:5801".to_owned());
+    are_one(join(starting, &addresses).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_member_that_is_named_twice_is_one() {
+    let (starting, mut addresses) = listen_all(1).await;
+    let port = addresses[0].rsplit_once(':').unwrap().1.to_owned();
+    addresses.extend([addresses[0].clone(), format!("localhost:{port}")]);
+    are_one(join(starting, &addresses).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn members_that_know_of_different_ones_say_so() {
+    let (mut starting, addresses) = listen_all(2).await;
+    let mut other = starting.remove(1);
+    other.set_addresses(vec![addresses[1].clone(), addresses[0].clone(), "127.0.0.1:1".to_owned()]);
+    let mut first = starting.remove(0);
+    first.set_addresses(addresses.clone());
+    // The one that looks first says so; the other one may see nobody any more.
+    let (first, other) = (first.join(), other.join());
+    let refused = tokio::select! {
+        refused = first => refused.err().unwrap(),
+        refused = other => refused.err().unwrap(),
+    };
+    assert!(
+        matches!(&refused, MemberError::Settings(text) if text.contains("is configured with the members")),
+        "{refused}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_address_is_no_cluster() {
+    let refused = listen().await.join().await.err().unwrap();
+    assert!(refused.to_string().contains("no address of a member is given"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_member_that_is_not_among_those_that_found_joins_them() {
+    let (mut starting, addresses) = listen_all(4).await;
+    let mut fourth = starting.remove(3);
+    let three = addresses[..3].to_vec();
+    fourth.set_addresses(three.clone());
+    let joins = tokio::spawn(fourth.join());
+    let mut members = join(starting, &three).await;
+    members.push(joins.await.unwrap().unwrap());
+    are_one(members).await;
+}
+
+/// A member that can be killed: all that it does is in a runtime of its own.
+struct Process {
+    address: String,
+    joined: JoinHandle<Result<Member, MemberError>>,
+    runtime: Runtime,
+}
+
+impl Process {
+    /// Starts a member, and again if it ends because nothing came of its cluster.
+    fn start(address: &str, addresses: &[String]) -> Process {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let (listen, addresses) = (address.parse().unwrap(), addresses.to_vec());
+        let joined = runtime.spawn(async move {
+            loop {
+                // The one before it may not have closed its port yet.
+                let Ok(mut starting) = listen_at(listen).await else {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    continue;
+                };
+                starting.set_addresses(addresses.clone());
+                match starting.join().await {
+                    Err(MemberError::InVain) => {}
+                    joined => return joined,
+                }
+            }
+        });
+        Process { address: address.to_owned(), joined, runtime }
+    }
+
+    fn kill(self) -> String {
+        self.runtime.shutdown_background();
+        self.address
+    }
+
+    fn joined(self) -> (Runtime, Member) {
+        let member = self.runtime.block_on(self.joined).unwrap().unwrap();
+        (self.runtime, member)
+    }
+}
+
+/// Addresses at which nobody is.
+fn free(members: usize) -> Vec<String> {
+    let listeners: Vec<_> = (0..members).map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
+}
+
+fn are_one_cluster(processes: Vec<Process>) {
+    let joined: Vec<_> = processes.into_iter().map(Process::joined).collect();
+    let clusters: BTreeSet<Uuid> = joined.iter().map(|(_, member)| member.grid().cluster_id()).collect();
+    assert_eq!(clusters.len(), 1);
+    for (runtime, member) in joined {
+        runtime.block_on(member.stop());
+        runtime.shutdown_background();
+    }
+}
+
+#[test]
+fn members_that_start_one_after_the_other_found_one_cluster() {
+    let addresses = free(5);
+    let mut processes = Vec::new();
+    for address in &addresses {
+        processes.push(Process::start(address, &addresses));
+        std::thread::sleep(Duration::from_millis(70));
+    }
+    are_one_cluster(processes);
+}
+
+#[test]
+fn whoever_dies_while_it_is_founded_is_one_of_the_cluster_when_it_is_back() {
+    for round in 0..6 {
+        let addresses = free(5);
+        let mut processes: Vec<Process> = addresses.iter().map(|address| Process::start(address, &addresses)).collect();
+        // At another stage each time.
+        std::thread::sleep(Duration::from_millis(round as u64 * 30));
+        let killed = processes.remove(round % 5).kill();
+        processes.push(Process::start(&killed, &addresses));
+        are_one_cluster(processes);
+    }
+}
+
+#[test]
+fn all_that_die_and_start_anew_found_one_cluster() {
+    let addresses = free(3);
+    let mut processes: Vec<Process> = Vec::new();
+    for round in 0..4 {
+        processes.drain(..).for_each(|process| drop(process.kill()));
+        processes.extend(addresses.iter().map(|address| Process::start(address, &addresses)));
+        std::thread::sleep(Duration::from_millis(round * 60));
+    }
+    are_one_cluster(processes);
+}
