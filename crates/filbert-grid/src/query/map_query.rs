@@ -81,8 +81,11 @@ struct OwnedPaging {
     page_size: usize,
     page: usize,
     iteration: IterationType,
-    anchors: Vec<(usize, Option<Vec<u8>>, Option<Vec<u8>>)>,
+    anchors: Vec<OwnedPageEnd>,
 }
+
+/// Page, key and value of its last entry.
+type OwnedPageEnd = (usize, Option<Vec<u8>>, Option<Vec<u8>>);
 
 impl MapQuery<'_> {
     /// A copy for later.

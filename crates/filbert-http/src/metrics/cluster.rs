@@ -57,6 +57,9 @@ fn groups(families: &mut Families, status: &ClusterStatus) {
     families.gauges("filbert_cluster_warnings", "What somebody should look at.", samples);
 }
 
+/// Name, help and value of a counter.
+type Total = (&'static str, &'static str, fn(&LinkCounters) -> u64);
+
 fn counters(families: &mut Families, cluster: &dyn Cluster) {
     let counters = cluster.counters();
     for (name, help, value) in [
@@ -90,7 +93,7 @@ fn counters(families: &mut Families, cluster: &dyn Cluster) {
     let each = || labels.iter().map(|labels| labels as Labels<'_>).zip(links);
     let connections = each().map(|(labels, link)| (labels, link.connections as f64));
     families.gauges("filbert_link_connections", "Connections between this member and others.", connections);
-    let total: [(&str, &str, fn(&LinkCounters) -> u64); 3] = [
+    let total: [Total; 3] = [
         ("filbert_link_failures_total", "Tries to connect to another member that failed.", |link| link.failures),
         ("filbert_link_sent_bytes_total", "Bytes sent to other members.", |link| link.bytes_sent),
         ("filbert_link_received_bytes_total", "Bytes received from other members.", |link| link.bytes_received),

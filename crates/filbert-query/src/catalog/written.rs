@@ -22,7 +22,7 @@ use crate::dialect::grammar;
 /// What a name stands for.
 #[derive(Serialize, Deserialize)]
 enum Written {
-    Mapping(WrittenMapping),
+    Mapping(Box<WrittenMapping>),
     View(WrittenView),
     Schema,
 }
@@ -85,7 +85,7 @@ pub(super) type Counters<'c> = &'c dyn Fn(&WrittenSequence) -> Option<Arc<Sequen
 /// It has an expression that would not be read as it is.
 pub(super) fn write(entry: &Entry) -> Result<String, SqlError> {
     let written = match entry {
-        Entry::Mapping(mapping) => Written::Mapping(of_mapping(mapping)?),
+        Entry::Mapping(mapping) => Written::Mapping(Box::new(of_mapping(mapping)?)),
         Entry::View(view) => Written::View(WrittenView {
             name: view.name.clone(),
             query: view.query.clone(),
@@ -101,7 +101,7 @@ pub(super) fn write(entry: &Entry) -> Result<String, SqlError> {
 /// The entry of a text; `None` if it cannot be read, as that of a later version.
 pub(super) fn read(text: &str, counters: Counters<'_>) -> Option<Entry> {
     match serde_json::from_str(text).ok()? {
-        Written::Mapping(mapping) => Some(Entry::Mapping(Arc::new(to_mapping(mapping, counters)?))),
+        Written::Mapping(mapping) => Some(Entry::Mapping(Arc::new(to_mapping(*mapping, counters)?))),
         Written::View(view) => Some(Entry::View(Arc::new(View {
             name: view.name,
             query: view.query,

@@ -217,7 +217,7 @@ impl<'a> Asked<'a> {
     /// The number of the member that goes by a name.
     fn member(&self, named: &str) -> Result<u64, ClusterError> {
         let status = self.status()?;
-        let members = status["members"].as_array().cloned().unwrap_or_default();
+        let members = status.get("members").and_then(Value::as_array).cloned().unwrap_or_default();
         let texts =
             |member: &Value| ["uuid", "address", "client_address"].map(|key| member[key].as_str().map(str::to_owned));
         let fits = |member: &&Value| {
@@ -236,7 +236,7 @@ impl<'a> Asked<'a> {
     fn until_gone(&self, id: u64) {
         while let Ok(status) = self.status() {
             let is_there = |members: &Vec<Value>| members.iter().any(|member| member["id"].as_u64() == Some(id));
-            if !status["members"].as_array().is_some_and(is_there) {
+            if !status.get("members").and_then(Value::as_array).is_some_and(is_there) {
                 return;
             }
             std::thread::sleep(PAUSE);

@@ -10,7 +10,8 @@ use serde_json::Value;
 pub(super) fn text(status: &Value, all_groups: bool) -> String {
     let mut text = String::new();
     let word = |key: &str| status[key].as_str().unwrap_or_default();
-    let (held, wanted) = (&status["replicas"]["held"], &status["replicas"]["wanted"]);
+    let [held, wanted] =
+        ["/replicas/held", "/replicas/wanted"].map(|path| status.pointer(path).unwrap_or(&Value::Null));
     let _ = writeln!(
         text,
         "Cluster {:?} {}, seen from member {}: each group is held by {held} members that answer, wanted {wanted}",
