@@ -129,6 +129,18 @@ impl RustClient {
         Ok(Done { calls: count, elapsed, latencies })
     }
 
+    /// Stores every key once.
+    pub fn fill(&self, keys: u64, characters: usize) -> Result<()> {
+        const AT_ONCE: u64 = 1_000;
+        for from in (0..keys).step_by(AT_ONCE as usize) {
+            let entries = (from..keys.min(from + AT_ONCE)).filter_map(|key| i32::try_from(key).ok());
+            let entries = entries.map(|key| (key, value(key, characters)));
+            let stored = self.runtime.block_on(self.map.put_all(entries));
+            stored.map_err(|error| failed(&self.target, &error))?;
+        }
+        Ok(())
+    }
+
     /// Entries of the map.
     pub fn size(&self) -> Result<u64> {
         let size = self.runtime.block_on(async { self.map.size().await });

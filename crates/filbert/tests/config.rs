@@ -188,7 +188,7 @@ fn what_asks_for_nothing_is_not_listed() {
         "network:\n  join:\n    kubernetes:\n      enabled: true\n    tcp-ip:\n      enabled: true\n      interface: 10.0.0.1",
         &[
             "line 4: network.join.kubernetes is not supported: members of a cluster are named, by network.join.tcp-ip or --join",
-            "line 6: network.join.tcp-ip is not supported: it names no member: this one stays alone",
+            "line 7: network.join.tcp-ip is not supported: it names no member: this one stays alone",
             "line 8: network.join.tcp-ip.interface is not supported",
         ],
     );
@@ -675,7 +675,7 @@ fn members_of_a_cluster_are_read() {
     let many = tcp_ip("      member-list: [10.0.0.0-255, 10.0.1.0-255]");
     check_yaml_error(
         &many,
-        "hazelcast.yaml:7:35: network.join.tcp-ip.member-list: found 512 members, expected at most 256",
+        "hazelcast.yaml:7:37: network.join.tcp-ip.member-list: found 512 members, expected at most 256",
     );
     let pattern =
         load_with(&[], FileSyntax::Yaml, &below_root(&tcp_ip("      member-list: ['10.0.0.*']"))).unwrap_err();

@@ -94,9 +94,8 @@ fn start(options: &Options, size: usize) -> Result<Vec<Peer>> {
     let passes = if options.quick { 1 } else { 8 };
     for peer in &peers {
         let client = peer.client()?;
-        let kind = Kind::PutAll { characters: VALUE_CHARACTERS, entries: 1_000 };
         for _ in 0..passes {
-            client.calls(kind, Calls::OneByOne { callers: 1 }, ENTRIES.div_ceil(1_000), ENTRIES, 0)?;
+            client.fill(ENTRIES, VALUE_CHARACTERS)?;
             for (_, kind, calls) in CASES.iter().take(4) {
                 client.calls(*kind, *calls, ENTRIES / 2, ENTRIES, options.seed)?;
             }
