@@ -21,6 +21,9 @@ import (
 	"time"
 )
 
+// statusLeftOut is the exit status of a run of which a part cannot be done here: all that could run did, and has passed.
+const statusLeftOut = 3
+
 // settings of a run.
 type settings struct {
 	member     []string
@@ -130,15 +133,17 @@ func folder(wanted string) (string, error) {
 	return wanted, os.MkdirAll(wanted, 0o755)
 }
 
-// chosen are the scenarios that were asked for and can run here.
-func chosen(s *settings, only string) ([]scenario, error) {
+// chosen are the scenarios that were asked for and can run here, and how many cannot.
+func chosen(s *settings, only string) ([]scenario, int, error) {
 	var all []scenario
+	leftOut := 0
 	known := map[string]bool{}
 	for _, each := range scenarios {
 		known[each.name] = true
 		isWanted := only == "" || strings.Contains(","+only+",", ","+each.name+",")
 		switch {
 		case isWanted && each.cuts && !s.sandboxed:
+			leftOut++
 			fmt.Printf("%-28s  not run: no links can be cut here\n", each.name)
 		case isWanted:
 			all = append(all, each)
@@ -146,17 +151,23 @@ func chosen(s *settings, only string) ([]scenario, error) {
 	}
 	for _, name := range strings.Split(only, ",") {
 		if name != "" && !known[name] {
-			return nil, fmt.Errorf("there is no scenario %q, expected one of those that --help lists", name)
+			return nil, 0, fmt.Errorf("there is no scenario %q, expected one of those that --help lists", name)
 		}
 	}
-	return all, nil
+	return all, leftOut, nil
 }
 
 // runScenarios runs the scenarios in turn: once, or for so long.
 func runScenarios(s *settings, only string, seed int64, long time.Duration) (int, error) {
-	all, err := chosen(s, only)
+	all, leftOut, err := chosen(s, only)
 	if err != nil {
 		return 1, err
+	}
+	switch {
+	case len(all) == 0 && leftOut == 0:
+		return 1, fmt.Errorf("no scenario is named, expected some of those that --help lists")
+	case len(all) == 0:
+		return statusLeftOut, nil
 	}
 	until := time.Now().Add(long)
 	total, status := newFigures(), 0
@@ -198,5 +209,11 @@ func runScenarios(s *settings, only string, seed int64, long time.Duration) (int
 	fmt.Println(total.line("all"))
 	fmt.Printf("errors: %s; not decided by the checker: %d keys; seed %d, load of the machine %s\n", total.errorsLine(), total.undecided,
 		seed, load())
+	if leftOut > 0 {
+		fmt.Printf("%d scenarios were left out: no links can be cut here\n", leftOut)
+		if status == 0 {
+			status = statusLeftOut
+		}
+	}
 	return status, nil
 }
