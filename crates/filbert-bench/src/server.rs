@@ -81,26 +81,14 @@ impl Server {
     /// Filbert.
     pub fn filbert(program: &Path, results: &Path) -> Result<Server> {
         let address = free_address()?;
-        let mut command = Command::new(program);
-        command.args([
-            "--listen",
-            &address.to_string(),
-            "--cluster-name",
-            CLUSTER,
-            "--http",
-            "off",
-            "--postgres",
-            "off",
-        ]);
+        let command = filbert_member(program, address, None);
         Server::start("filbert", command, address, &results.join("filbert.log"))
     }
 
     /// Filbert, and the address of its HTTP door.
     pub fn filbert_with_http(program: &Path, results: &Path) -> Result<(Server, SocketAddr)> {
         let (address, http) = (free_address()?, free_address()?);
-        let mut command = Command::new(program);
-        command.args(["--listen", &address.to_string(), "--cluster-name", CLUSTER, "--http", &http.to_string()]);
-        command.args(["--postgres", "off"]);
+        let command = filbert_member(program, address, Some(http));
         Ok((Server::start("filbert", command, address, &results.join("filbert.log"))?, http))
     }
 
@@ -112,19 +100,8 @@ impl Server {
         let mut starting = Vec::new();
         for (index, of_member) in of_members.iter().enumerate() {
             let address = free_address()?;
-            let mut command = Command::new(program);
-            command.args([
-                "--listen",
-                &address.to_string(),
-                "--cluster-name",
-                CLUSTER,
-                "--postgres",
-                "off",
-                "--join",
-                &list,
-            ]);
-            let http = if index == 0 { http.to_string() } else { "off".to_owned() };
-            command.args(["--member-listen", &of_member.to_string(), "--http", &http]);
+            let mut command = filbert_member(program, address, (index == 0).then_some(http));
+            command.args(["--join", &list, "--member-listen", &of_member.to_string()]);
             let log = results.join(format!("filbert-{index}.log"));
             // None of them serves before most of them are there.
             let name = name.clone();
@@ -190,7 +167,15 @@ impl Server {
     }
 }
 
-/// The command of a member; `cluster` holds the addresses of all members of its cluster.
+/// The command of a member of Filbert: without PostgreSQL's door, and with an HTTP door only where one is wanted.
+fn filbert_member(program: &Path, address: SocketAddr, http: Option<SocketAddr>) -> Command {
+    let http = http.map_or_else(|| "off".to_owned(), |http| http.to_string());
+    let mut command = Command::new(program);
+    command.args(["--listen", &address.to_string(), "--cluster-name", CLUSTER, "--http", &http, "--postgres", "off"]);
+    command
+}
+
+/// The command of a member of Hazelcast; `cluster` holds the addresses of all members of its cluster.
 fn member(
     java: &JavaProject,
     heap_bytes: u64,
@@ -214,13 +199,16 @@ impl Drop for Server {
     }
 }
 
+/// Members of Filbert that hold each partition, where there are so many: the default of `--replicas`.
+const REPLICAS: usize = 3;
+
 /// Waits until every group of a cluster of Filbert has as many voters as there may be, and nothing is to be looked at.
 fn await_whole(name: &str, http: SocketAddr, size: usize) -> Result<()> {
     let begun = Instant::now();
     loop {
         // It may not be served yet.
         let (voters_min, warnings) = http::cluster(http).map_or((0, 1), |status| whole(&status));
-        if voters_min == size.min(3) && warnings == 0 {
+        if voters_min == size.min(REPLICAS) && warnings == 0 {
             return Ok(());
         }
         if begun.elapsed() > START_MAX {
