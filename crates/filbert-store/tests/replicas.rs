@@ -150,6 +150,8 @@ struct Group {
     /// What each was asked for, and what it said.
     log: Vec<(Vec<u8>, Vec<String>)>,
     snapshot: Option<Snapshot>,
+    /// Whether reads happen at exactly their time, or never before the latest command's.
+    reads_before_commands: bool,
     leader: usize,
     now: Millis,
     seeds: u64,
@@ -160,18 +162,15 @@ struct Group {
 const SKEWS_MS: [i64; 3] = [0, 350, -200];
 
 impl Group {
-    fn new(settings: &[MapSettings]) -> Group {
+    fn new(settings: &[MapSettings], reads_before_commands: bool) -> Group {
         let replica = |number: u64| Replica {
-            partition: Partition::new(PartitionSettings {
-                id: ID,
-                hash_seed: number * 31 + 1,
-                reads_before_commands: false,
-            }),
+            partition: Partition::new(PartitionSettings { id: ID, hash_seed: number * 31 + 1, reads_before_commands }),
             layouts: Layouts(number),
         };
         let replicas = (0..3).map(replica).collect();
         let (log, snapshot) = (Vec::new(), None);
-        let mut group = Group { replicas, log, snapshot, leader: 0, now: START, seeds: 100, random: 1 };
+        let mut group =
+            Group { replicas, log, snapshot, reads_before_commands, leader: 0, now: START, seeds: 100, random: 1 };
         for (map, settings) in (1..).map(MapId).zip(settings) {
             group.log(&[LogCommand::CreateMap { map, settings: settings.clone() }]);
         }
@@ -199,7 +198,9 @@ impl Group {
         let partition = &self.replicas[self.leader].partition;
         let mut touches = Vec::new();
         partition.touches_for(&command, &mut |map, key, read_at| touches.push((map, key.to_vec(), read_at)));
-        let seen = change.key().and_then(|key| partition.entry_view(map, key, command.now));
+        // A command with an earlier time than the latest one counts as that one's; an exact read would look back.
+        let moment = command.now.max(partition.time());
+        let seen = change.key().and_then(|key| partition.entry_view(map, key, moment));
         let seen = seen.map(|view| common::text(view.value));
         let mut commands: Vec<LogCommand<'_>> = Vec::new();
         for (map, key, read_at) in &touches {
@@ -302,7 +303,8 @@ impl Group {
         let state = partition.logged_state();
         assert!(partition.begin_export());
         self.seeds += 1;
-        let import = Import::new(PartitionSettings { id: ID, hash_seed: self.seeds, reads_before_commands: false });
+        let reads_before_commands = self.reads_before_commands;
+        let import = Import::new(PartitionSettings { id: ID, hash_seed: self.seeds, reads_before_commands });
         self.snapshot = Some(Snapshot { exporter, import, state, log_len: self.log.len() });
     }
 
@@ -355,9 +357,10 @@ proptest! {
     #[test]
     fn replicas_of_one_log_say_and_hold_the_same(
         settings in prop::collection::vec(settings(), MAPS as usize),
+        reads_before_commands in any::<bool>(),
         steps in prop::collection::vec(step(), 0..250),
     ) {
-        let mut group = Group::new(&settings);
+        let mut group = Group::new(&settings, reads_before_commands);
         for step in &steps {
             group.step(step);
         }
