@@ -26,12 +26,23 @@ class Cluster:
     def __init__(self, count=3):
         self.join = [f"127.0.0.1:{port}" for port in free_ports(count)]
         self.members = []
-        starting = [threading.Thread(target=self.start, args=(address,)) for address in self.join]
+        failures = []
+
+        def start(address):
+            try:
+                self.start(address)
+            except Exception as error:
+                failures.append(error)
+
+        starting = [threading.Thread(target=start, args=(address,)) for address in self.join]
         for each in starting:
             each.start()
         for each in starting:
             each.join()
-        assert len(self.members) == count
+        if failures:
+            # Nobody else can end those that have started.
+            self.close()
+            raise failures[0]
 
     def start(self, address):
         flags = ["--join", ",".join(self.join), "--member-listen", address]

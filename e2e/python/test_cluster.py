@@ -82,13 +82,15 @@ def test_locks_are_waited_for_and_listeners_hear_of_every_change(cluster, smart)
         eventually(lambda: sorted(events) == list(range(200)))
         for n in range(10):
             ours.lock(n)
+            assert not theirs.try_lock(n)
             held = threading.Event()
             waiter = threading.Thread(target=lambda key=n: (theirs.lock(key), held.set()))
             waiter.start()
-            assert not held.is_set()
+            # Time itself is tested: for so long at least, the lock is not given away.
+            assert not held.wait(0.2)
             ours.unlock(n)
-            waiter.join(60)
-            assert held.is_set()
+            assert held.wait(60)
+            waiter.join()
     finally:
         first.shutdown()
         second.shutdown()

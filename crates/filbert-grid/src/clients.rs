@@ -102,6 +102,11 @@ impl Clients {
         true
     }
 
+    /// Whether a client has a connection to this member, its own or one that another member has made for it.
+    pub fn is_connected(&self, uuid: Uuid) -> bool {
+        self.by_uuid.read().contains_key(&uuid)
+    }
+
     /// Keeps the statistics that a client sent.
     ///
     /// # Errors
@@ -141,8 +146,9 @@ impl Clients {
     }
 }
 
-/// A connection of a client. Dropping it removes the connection's listeners; with a client's last connection go its locks
-/// and its parked changes.
+/// A connection of a client. Dropping it removes the connection's listeners; with a client's last connection go its parked
+/// changes and its locks. In a cluster the client may be connected to other members still, and its locks go when no member has a
+/// connection of it: the members see to that, by [`Grid::lock_owners_elsewhere`] and [`Grid::release_locks`].
 pub struct ClientConnection {
     grid: Arc<Grid>,
     id: ConnectionId,
@@ -181,6 +187,7 @@ impl Drop for ClientConnection {
             return;
         }
         let now = shared.now();
+        let is_in_cluster = shared.replication.is_some() && shared.cluster.get().is_some();
         let mut to = Submissions::new(&self.grid.shared);
         for (partition, cell) in shared.partitions() {
             let mut state = cell.lock();
@@ -190,6 +197,9 @@ impl Drop for ClientConnection {
             }
             for (_, waiter) in state.waiters.take_client(self.client) {
                 shared.answer(waiter, Err(GridError::ClientGone { client: self.client }));
+            }
+            if is_in_cluster {
+                continue;
             }
             let release = Change::ReleaseLocks { client: self.client };
             if shared.replication.is_some() {

@@ -23,6 +23,9 @@ pub struct GridConfig {
     pub member_uuid: Option<Uuid>,
     /// Id of the cluster, which its members have in common. Default none: one of this member's own.
     pub cluster_uuid: Option<Uuid>,
+    /// Seed of the hashes by which partitions order their entries, which clients must not know. `None`, the default, draws one. Members of a
+    /// cluster have it in common: a position in a map that one of them gave is a position of each.
+    pub hash_seed: Option<u64>,
     /// Number of partitions, 1 to 65,535. Default 271, as in Hazelcast: clients learn it when they connect, and it must
     /// be the same in every cluster that exchanges data with this one.
     pub partition_count: u32,
@@ -64,6 +67,7 @@ impl Default for GridConfig {
             cluster_name: "dev".to_owned(),
             member_uuid: None,
             cluster_uuid: None,
+            hash_seed: None,
             partition_count: 271,
             maps: MapConfigs::default(),
             memory_bytes_max: None,

@@ -91,7 +91,7 @@ impl Grid {
         let (high, low) = cluster_id.as_u64_pair();
         let mut partition_uuids = SplitMix::new(high ^ low);
         let member = config.member_uuid.unwrap_or_else(|| random.next_uuid());
-        let hash_seed = random.next_u64();
+        let hash_seed = config.hash_seed.unwrap_or_else(|| random.next_u64());
         let cells = (0..config.partition_count)
             .map(|id| {
                 let (id, reads_before_commands) = (PartitionId(id), replication.is_some());

@@ -25,6 +25,7 @@
 
 mod administration;
 mod asking;
+mod departed;
 mod errors;
 mod following;
 mod forwarding;
@@ -33,6 +34,7 @@ mod greeting;
 mod joining;
 mod leading;
 mod member;
+mod news;
 mod partitions;
 mod presence;
 mod reading;

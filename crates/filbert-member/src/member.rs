@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use crate::administration::{Administration, Ending, EndingSender};
 use crate::asking::Asking;
+use crate::departed::Departed;
 use crate::errors::MemberError;
 use crate::following::Followed;
 use crate::forwarding::Forwarding;
@@ -205,11 +206,12 @@ impl Starting {
         facts.joined_ms = environment.clock.now().0;
         let entry = joining::enter(&links, &service, &facts, settings.required.as_deref()).await?;
         let (id, cluster, of_cluster) = match &entry {
-            Entry::Founds(_) => (MemberId(1), Uuid::new_v4(), settings.cluster),
+            Entry::Founds(_) => (MemberId(1), Uuid::new_v4(), founded(settings.cluster)),
             Entry::Joins(welcome) => (MemberId(welcome.id), welcome.cluster, welcome.settings),
         };
         links.become_member(id)?;
         (config.cluster_uuid, config.member_uuid) = (Some(cluster), Some(facts.uuid));
+        config.hash_seed = Some(of_cluster.hash_seed);
         let groups = GroupSettings { groups: of_cluster.groups, partitions: of_cluster.partitions, ..settings.groups };
         let transport: Arc<dyn Transport> = Arc::new(SharedHeartbeats::<BootRuntime>::new(links.clone(), &groups));
         let wall: Arc<dyn WallClock> = Arc::new(Wall(environment.clock.clone()));
@@ -280,6 +282,14 @@ impl Starting {
         if let Entry::Founds(members_needed) = entry {
             member.found(cluster, of_cluster, facts.clone(), members_needed).await?;
         }
+        let departed = Departed {
+            member: id,
+            asking: member.asking.clone(),
+            links: links.clone(),
+            views: member.views.clone(),
+            grid: Arc::downgrade(&member.grid),
+        };
+        member.tasks.push(tokio::spawn(departed.run()));
         let upkeep = Upkeep {
             member: id,
             groups: member.groups.clone(),
@@ -297,6 +307,15 @@ impl Starting {
         }
         tracing::info!("member {id} is in the cluster {cluster}");
         Ok(member)
+    }
+}
+
+/// The settings of a cluster that this member founds.
+fn founded(settings: ClusterSettings) -> ClusterSettings {
+    match settings.hash_seed {
+        // Of the operating system's randomness, as UUIDs that clients see must not tell the seed.
+        0 => ClusterSettings { hash_seed: Uuid::new_v4().as_u64_pair().1 | 1, ..settings },
+        _ => settings,
     }
 }
 

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::administration::{Ending, EndingSender, end};
 use crate::asking::Asking;
+use crate::departed::{Halves, connected_here};
 use crate::forwarding::FORWARDED;
 use crate::founding::{Accepted, Choice, Number};
 use crate::greeting::{Alone, Belonging, Candidate, Greeting};
@@ -40,6 +41,8 @@ pub(crate) enum Request {
     Leading(Said),
     /// How far the logs of these groups are, of which the registry is one.
     ReadPoints(Vec<u32>),
+    /// Which of these clients have a connection to the member that is asked?
+    Connected(Vec<Halves>),
     /// Is somebody there?
     Ping,
     /// This member is to leave the cluster, as an operator has ordered.
@@ -133,6 +136,10 @@ impl MemberService {
                 };
                 Ok(write(&(joined.heard)(member, said)))
             }
+            (Request::Connected(clients), Channel::Requests, Some(joined)) => match joined.reading.to.grid.get() {
+                Some(grid) => Ok(write(&connected_here(&grid, &clients))),
+                None => Err(Refusal("this member has just begun".to_owned())),
+            },
             (Request::Ping, Channel::Requests, Some(_)) => Ok(write(&true)),
             (Request::Leave, Channel::Requests, Some(joined)) => {
                 let state = joined.asking.registry().state();

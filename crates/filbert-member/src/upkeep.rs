@@ -15,6 +15,7 @@ use filbert_links::{Channel, Links};
 use crate::administration::{Ending, EndingSender, end};
 use crate::asking::Asking;
 use crate::leading::{Figures, Leading, Led, Said, Standing, figures};
+use crate::news::News;
 use crate::registry::{Command, REGISTRY, RegistryState, Reply, redefine};
 use crate::replicator::PartitionGroup;
 use crate::service::{Request, read};
@@ -157,6 +158,7 @@ impl Upkeep {
         let mut handed = Instant::now();
         let registry = self.asking.registry().clone();
         let mut known: Arc<RegistryState> = Arc::default();
+        let (mut news, mut spared) = (News::default(), 0);
         loop {
             let state = registry.state();
             if state.version != known.version {
@@ -164,12 +166,13 @@ impl Upkeep {
                 known = state.clone();
                 self.views.renew();
             }
+            news.tell(self.member, &state, |id| self.views.silent_for(id));
             for (id, group) in (0..).map(GroupId).zip(&self.groups) {
                 self.step(group, &state, &state.places(id), &BTreeSet::new(), &mut handed).await;
             }
             let followers: BTreeSet<MemberId> = state.members().map(|(id, _)| id).collect();
             self.step(self.asking.group(), &state, &state.registry_places(), &followers, &mut handed).await;
-            self.bury(&state).await;
+            self.bury(&state, &mut spared).await;
             tokio::time::sleep(PAUSE).await;
         }
     }
@@ -273,8 +276,9 @@ impl Upkeep {
         }
     }
 
-    /// Takes members out that have not answered for long, or never did, if this member leads the registry.
-    async fn bury(&self, state: &RegistryState) {
+    /// Takes members out that have not answered for long, or never did, if this member leads the registry. `spared` is how many were not
+    /// taken out at the last look, because the network is the suspect.
+    async fn bury(&self, state: &RegistryState, spared: &mut usize) {
         let group = self.asking.group();
         if group.has_lease().is_none() {
             return;
@@ -284,16 +288,18 @@ impl Upkeep {
         let silent_for = |id: &MemberId| heard.get(id).copied().unwrap_or_else(|| self.views.silent_for(*id));
         let is_dead = |id: &MemberId| *id != self.member && silent_for(id) > self.dead_after;
         let dead: Vec<MemberId> = state.members().map(|(id, _)| id).filter(is_dead).collect();
+        let members = state.members().count();
+        let were_spared = std::mem::take(spared);
         if dead.is_empty() {
             return;
         }
-        if dead.len() * 3 > state.members().count() {
-            // The network is the suspect.
-            tracing::warn!(
-                "{} of {} members do not answer, none of them is taken out",
-                dead.len(),
-                state.members().count()
-            );
+        if dead.len() * 3 > members {
+            *spared = dead.len();
+            if *spared != were_spared {
+                tracing::warn!(
+                    "{spared} of {members} members do not answer: the network is the suspect, none of them is taken out"
+                );
+            }
             return;
         }
         for id in dead {

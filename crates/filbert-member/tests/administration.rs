@@ -2,48 +2,27 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+mod common;
+
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
+use common::{join_all, listen_all, stop, stop_all, until, within};
 use filbert_cluster::{BoxFuture, GroupSettings, MemberId};
-use filbert_grid::{
-    ClusterOrder, ClusterStatus, Environment, ErrorKind, Grid, GridConfig, GridError, MemberState, SystemClock,
-};
+use filbert_grid::{ClusterOrder, ClusterStatus, ErrorKind, Grid, GridConfig, GridError, MemberState};
 use filbert_links::{Channel, Identity, LinkSettings, Links, Peer, Refusal, Service};
-use filbert_member::{Ending, Member, MemberSettings, Starting};
+use filbert_member::{Ending, Member, MemberSettings};
 use uuid::Uuid;
-
-fn environment() -> Environment {
-    Environment { clock: Arc::new(SystemClock::new()), random_seed: Uuid::new_v4().as_u64_pair().0 }
-}
 
 /// Members that start at once.
 async fn cluster(members: usize, dead_after: Duration) -> (Vec<Member>, Vec<String>) {
-    let mut starting = Vec::new();
-    for _ in 0..members {
-        let settings = MemberSettings { dead_after, ..MemberSettings::default() };
-        starting.push(Starting::listen(settings, GridConfig::default(), environment(), Uuid::new_v4()).await.unwrap());
-    }
-    let addresses: Vec<String> = starting.iter().map(|member| member.address().to_owned()).collect();
-    starting.iter_mut().for_each(|member| member.set_addresses(addresses.clone()));
-    let joining: Vec<_> = starting.into_iter().map(|member| tokio::spawn(member.join())).collect();
-    let mut joined = Vec::new();
-    for member in joining {
-        joined.push(member.await.unwrap().unwrap());
-    }
-    (joined, addresses)
+    let settings = MemberSettings { dead_after, ..MemberSettings::default() };
+    let (starting, addresses) = listen_all(members, &settings, &GridConfig::default()).await;
+    (join_all(starting, &addresses).await, addresses)
 }
 
 const LONG: Duration = Duration::from_secs(60);
-
-async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        assert!(begin.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
-    }
-}
 
 fn status(grid: &Grid) -> ClusterStatus {
     grid.cluster().unwrap().status().unwrap()
@@ -63,13 +42,13 @@ async fn order(member: &Member, order: ClusterOrder) -> Result<(), GridError> {
         let _gone = tell.send(result);
     };
     member.grid().cluster().unwrap().order(order, Box::new(done));
-    told.await.unwrap()
+    within("the order is carried out or refused", told).await.unwrap()
 }
 
-async fn stop(members: Vec<Member>) {
-    for member in members {
-        member.stop().await;
-    }
+/// Waits until a member is to end, and says why.
+async fn ending(member: &Member) -> Option<Ending> {
+    let mut ending = member.ending();
+    *within("the member is told to end", ending.wait_for(Option::is_some)).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -88,7 +67,7 @@ async fn every_member_tells_the_same_of_all_groups() {
         assert!(status.members.iter().all(|one| one.state == MemberState::Active && one.joined_ms > 0));
         assert_eq!(status.members.iter().filter(|one| one.silent_for.is_none()).count(), 1, "the one that tells");
     }
-    stop(members).await;
+    stop_all(members).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -96,13 +75,12 @@ async fn a_member_is_asked_to_leave_at_any_other() {
     let (members, _) = cluster(3, LONG).await;
     until("all is well", || members.iter().all(|member| is_whole(member, 3))).await;
     order(&members[0], ClusterOrder::Leave(members[2].id().0)).await.unwrap();
-    let mut ending = members[2].ending();
-    assert_eq!(*ending.wait_for(Option::is_some).await.unwrap(), Some(Ending::Asked));
+    assert_eq!(ending(&members[2]).await, Some(Ending::Asked));
     assert_eq!(*members[1].ending().borrow(), None);
     let refused = order(&members[0], ClusterOrder::Leave(77)).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::IllegalArgument);
     assert!(refused.to_string().contains("there is no member 77, expected one of 1, 2, 3"), "{refused}");
-    stop(members).await;
+    stop_all(members).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -111,7 +89,7 @@ async fn the_last_member_with_data_does_not_leave() {
     until("groups are led", || is_led(&members[0])).await;
     let refused = order(&members[0], ClusterOrder::Leave(1)).await.unwrap_err().to_string();
     assert!(refused.contains("the last one that holds data"), "{refused}");
-    stop(members).await;
+    stop_all(members).await;
 }
 
 fn is_led(member: &Member) -> bool {
@@ -128,7 +106,7 @@ async fn the_dead_are_taken_out_at_once_and_the_living_are_not() {
     }
     let dies = members.remove(2);
     let dead = dies.id();
-    dies.stop().await;
+    stop(dies).await;
     // Also while others have not taken over yet.
     order(&members[0], ClusterOrder::Remove(dead.0)).await.unwrap();
     until("it is no member", || members.iter().all(|member| member.registry().members().count() == 2)).await;
@@ -139,7 +117,7 @@ async fn the_dead_are_taken_out_at_once_and_the_living_are_not() {
     // The next one takes the majority of all groups with it.
     let dies = members.remove(1);
     let dead = dies.id();
-    dies.stop().await;
+    stop(dies).await;
     until("nobody leads", || status(members[0].grid()).lost_groups().count() == 25).await;
     let told = status(members[0].grid());
     assert!(told.warnings()[0].is_critical && told.warnings()[0].title.starts_with("25 of 25 groups have no leader"));
@@ -149,7 +127,7 @@ async fn the_dead_are_taken_out_at_once_and_the_living_are_not() {
     let refused = order(&members[0], ClusterOrder::Recover).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::UnsupportedOperation);
     assert!(refused.to_string().starts_with("25 groups have no leader"), "{refused}");
-    stop(members).await;
+    stop_all(members).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -157,14 +135,13 @@ async fn a_member_that_was_taken_out_hears_of_it() {
     let (members, _) = cluster(3, LONG).await;
     until("all is well", || members.iter().all(|member| is_whole(member, 3))).await;
     // As if it had been cut off for long: nobody asks it.
-    members[0].remove(members[2].id()).await.unwrap();
-    let mut ending = members[2].ending();
-    assert_eq!(*ending.wait_for(Option::is_some).await.unwrap(), Some(Ending::TakenOut));
+    within("it is taken out", members[0].remove(members[2].id())).await.unwrap();
+    assert_eq!(ending(&members[2]).await, Some(Ending::TakenOut));
     // It does not wait for others that do not know it any more.
-    members[2].leave().await.unwrap();
+    within("it leaves", members[2].leave()).await.unwrap();
     until("others go on", || members[..2].iter().all(is_led)).await;
     assert!(members[..2].iter().all(|member| member.ending().borrow().is_none()));
-    stop(members).await;
+    stop_all(members).await;
 }
 
 /// Answers nobody.
@@ -194,10 +171,11 @@ async fn a_member_that_died_before_it_followed_is_taken_out_as_well() {
         "\u{1}{{\"Join\":{{\"uuid\":\"{}\",\"address\":\"127.0.0.1:1\",\"client_host\":\"127.0.0.1\",\"client_port\":1,\"is_lite\":false}}}}",
         Uuid::new_v4()
     );
-    links.call_address(addresses[0].as_str(), Channel::Join, Bytes::from(join)).await.unwrap();
+    let answer = links.call_address(addresses[0].as_str(), Channel::Join, Bytes::from(join));
+    within("it is answered", answer).await.unwrap();
     assert!(members[0].registry().member(MemberId(4)).is_some(), "it is let in");
     until("it is taken out", || members.iter().all(|member| member.registry().members().count() == 3)).await;
     until("all is well", || members.iter().all(|member| is_whole(member, 3))).await;
-    links.stop().await;
-    stop(members).await;
+    within("the links end", links.stop()).await;
+    stop_all(members).await;
 }

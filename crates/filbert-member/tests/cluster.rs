@@ -2,36 +2,34 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::print_stdout, reason = "tests")]
 
+mod common;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use common::{LIMIT, join_all, listen, listen_all, stop_all, until, within};
 use filbert_cluster::{GroupSettings, MemberId};
 use filbert_data::compact::{FieldDescriptor, FieldKind, Schema};
 use filbert_grid::{
-    Caller, Change, EntryEvent, EntrySink, Environment, ErrorKind, EventKinds, EvictionConfig, EvictionPolicy,
-    Expected, Expiry, Grid, GridConfig, GridError, IndexConfig, IndexKind, ListenerSpec, Map, MapConfig, MaxSizePolicy,
-    NotMade, PutMode, Redefinition, Refused, Reply, SystemClock, Together,
+    Caller, Change, Cursor, EntryEvent, EntrySink, ErrorKind, EventKinds, EvictionConfig, EvictionPolicy, Expected,
+    Expiry, Grid, GridConfig, GridError, IndexConfig, IndexKind, ListenerSpec, Map, MapConfig, MaxSizePolicy, NotMade,
+    PartitionId, PutMode, Redefinition, Refused, Reply, Together,
 };
-use filbert_member::{Member, MemberError, MemberSettings, Starting};
+use filbert_member::{Member, MemberError, MemberSettings};
 use uuid::Uuid;
 
 const CALLER: Caller = Caller { client: Uuid::nil(), thread: 1 };
 
-fn environment() -> Environment {
-    Environment { clock: Arc::new(SystemClock::new()), random_seed: Uuid::new_v4().as_u64_pair().0 }
-}
-
-async fn listen(groups: &GroupSettings, grid: &GridConfig) -> Starting {
-    let settings = MemberSettings { groups: groups.clone(), ..MemberSettings::default() };
-    Starting::listen(settings, grid.clone(), environment(), Uuid::new_v4()).await.unwrap()
+/// The settings of a member with these groups.
+fn settings_with(groups: &GroupSettings) -> MemberSettings {
+    MemberSettings { groups: groups.clone(), ..MemberSettings::default() }
 }
 
 /// One more member of a cluster.
 async fn join(addresses: &[String], groups: &GroupSettings, grid: &GridConfig) -> Member {
-    let mut starting = listen(groups, grid).await;
-    starting.set_addresses(addresses.to_vec());
-    starting.join().await.unwrap()
+    let starting = listen(settings_with(groups), grid.clone()).await.unwrap();
+    common::join(starting, addresses).await
 }
 
 /// So many members that start at once.
@@ -40,31 +38,8 @@ async fn cluster(members: usize) -> (Vec<Member>, Vec<String>) {
 }
 
 async fn cluster_with(members: usize, groups: &GroupSettings, grid: &GridConfig) -> (Vec<Member>, Vec<String>) {
-    // For whoever runs one test with FILBERT_LOG set.
-    if std::env::var_os("FILBERT_LOG").is_some() {
-        let debug = tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_test_writer();
-        let _first = debug.try_init();
-    }
-    let mut starting = Vec::new();
-    for _ in 0..members {
-        starting.push(listen(groups, grid).await);
-    }
-    let addresses: Vec<String> = starting.iter().map(|member| member.address().to_owned()).collect();
-    starting.iter_mut().for_each(|member| member.set_addresses(addresses.clone()));
-    let joining: Vec<_> = starting.into_iter().map(|member| tokio::spawn(member.join())).collect();
-    let mut joined = Vec::new();
-    for member in joining {
-        joined.push(member.await.unwrap().unwrap());
-    }
-    (joined, addresses)
-}
-
-async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        assert!(begin.elapsed() < Duration::from_secs(60), "waited in vain: {what}");
-    }
+    let (starting, addresses) = listen_all(members, &settings_with(groups), grid).await;
+    (join_all(starting, &addresses).await, addresses)
 }
 
 /// Whether every group has so many voters and one leader, spread evenly, and all members know as much.
@@ -119,28 +94,30 @@ fn key(n: u32) -> Vec<u8> {
 /// Makes a change at whichever member leads, and again where that is safe; `false` if its outcome is not known.
 fn put_somewhere(members: &[&Member], n: u32) -> bool {
     let map = members[0].grid().existing_map("m").unwrap();
+    let begin = Instant::now();
     loop {
-        let Some(grid) = leader_of(members, &map, &key(n)) else {
-            std::thread::sleep(Duration::from_millis(5));
-            continue;
-        };
-        match put(grid, &key(n), b"value") {
-            Ok(()) => return true,
-            Err(error) if error.kind() == ErrorKind::Indeterminate => return false,
-            Err(error) if error.kind() == ErrorKind::NotLeader => std::thread::sleep(Duration::from_millis(5)),
-            Err(error) => panic!("{error}"),
+        let made = leader_of(members, &map, &key(n)).map(|grid| put(grid, &key(n), b"value"));
+        match &made {
+            Some(Ok(())) => return true,
+            Some(Err(error)) if error.kind() == ErrorKind::Indeterminate => return false,
+            Some(Err(error)) if error.kind() != ErrorKind::NotLeader => panic!("{error}"),
+            _ => {}
         }
+        assert!(begin.elapsed() < LIMIT, "waited in vain: a leader puts key {n}, {made:?}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 fn has_somewhere(members: &[&Member], n: u32) -> bool {
     let map = members[0].grid().existing_map("m").unwrap();
+    let begin = Instant::now();
     loop {
         let found = leader_of(members, &map, &key(n)).map(|grid| get(grid, &key(n)));
-        match found {
-            Some(Ok(value)) => return value.is_some(),
-            _ => std::thread::sleep(Duration::from_millis(5)),
+        if let Some(Ok(value)) = found {
+            return value.is_some();
         }
+        assert!(begin.elapsed() < LIMIT, "waited in vain: a leader reads key {n}, {found:?}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -194,7 +171,8 @@ async fn members_that_start_at_once_form_one_cluster_and_hold_the_same() {
     assert!(answered.try_recv().is_err(), "the key is locked");
     let unlock = Change::Unlock { key: &key(1), reference: 2 };
     beside(|| map.change(partition, CALLER, unlock, |_| ())).await.unwrap();
-    assert!(tokio::task::block_in_place(|| answered.recv().unwrap()));
+    let answer = tokio::task::block_in_place(|| answered.recv_timeout(LIMIT));
+    assert_eq!(answer, Ok(true), "the change is made once the key is free");
     assert_eq!(told.load(Ordering::SeqCst), 1);
     // A member that does not lead has the leader make a change, and does not read as the leader does.
     let map = members[0].grid().map("m").unwrap();
@@ -211,9 +189,7 @@ async fn members_that_start_at_once_form_one_cluster_and_hold_the_same() {
     until("the map is gone", || all.iter().all(|member| member.grid().existing_map("m").is_none())).await;
     same_everywhere(&all).await;
     until("its entries are gone", || all.iter().all(|member| member.grid().statistics().memory_bytes == 0)).await;
-    for member in members {
-        member.stop().await;
-    }
+    stop_all(members).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -250,7 +226,7 @@ async fn a_member_that_dies_takes_nothing_with_it_and_a_new_one_takes_its_place(
         })
         .collect();
     // They wait for those partitions that the third member leads until it is dead.
-    dies.stop().await;
+    common::stop(dies).await;
     let all: Vec<&Member> = members.iter().collect();
     let count = acknowledged.lock().len();
     until("changes go on", || acknowledged.lock().len() > count + 2_000).await;
@@ -264,17 +240,15 @@ async fn a_member_that_dies_takes_nothing_with_it_and_a_new_one_takes_its_place(
     assert_eq!(lost, 0, "of {}", kept.len());
     // Another one comes, under another id, once the dead one is taken out.
     let joined = tokio::spawn(async move { join(&addresses, &GroupSettings::default(), &GridConfig::default()).await });
-    all[0].remove(dead).await.unwrap();
-    let joined = joined.await.unwrap();
+    within("the dead one is taken out", all[0].remove(dead)).await.unwrap();
+    let joined = within("the new member is there", joined).await.unwrap();
     assert!(joined.id() > MemberId(3), "{}", joined.id());
     let all: Vec<&Member> = members.iter().chain([&joined]).collect();
     until("every group has three voters again", || is_whole(&all, 3)).await;
     same_everywhere(&all).await;
     assert!(beside(|| kept.iter().all(|n| has_somewhere(&all, *n))).await);
-    joined.stop().await;
-    for member in Arc::into_inner(members).unwrap() {
-        member.stop().await;
-    }
+    common::stop(joined).await;
+    stop_all(Arc::into_inner(members).unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -289,9 +263,7 @@ async fn five_members_that_start_at_once_share_the_groups() {
             && members.iter().all(|member| (14..=15).contains(&held_by(member)))
     })
     .await;
-    for member in members {
-        member.stop().await;
-    }
+    stop_all(members).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -301,17 +273,14 @@ async fn a_member_that_starts_again_at_its_address_takes_the_dead_ones_place_at_
     // The one that has founded the cluster, and leads the registry.
     let (dies, address) = (members.remove(0), addresses[0].parse().unwrap());
     let dead = dies.id();
-    dies.stop().await;
+    common::stop(dies).await;
     let settings = MemberSettings { listen: address, ..MemberSettings::default() };
-    let mut starting = Starting::listen(settings, GridConfig::default(), environment(), Uuid::new_v4()).await.unwrap();
-    starting.set_addresses(addresses);
-    members.push(starting.join().await.unwrap());
+    let starting = listen(settings, GridConfig::default()).await.unwrap();
+    members.push(common::join(starting, &addresses).await);
     let all: Vec<&Member> = members.iter().collect();
     until("every group has three voters again", || is_whole(&all, 3)).await;
     assert!(all.iter().all(|member| member.registry().member(dead).is_none()));
-    for member in members {
-        member.stop().await;
-    }
+    stop_all(members).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -321,9 +290,7 @@ async fn a_schema_that_a_client_has_sent_is_known_to_members_that_join_later() {
     let id = members[0].grid().schemas().put(schema.clone()).unwrap();
     members.push(join(&addresses, &GroupSettings::default(), &GridConfig::default()).await);
     until("the schema is there", || members[1].grid().schemas().get(id).as_deref() == Some(&schema)).await;
-    for member in members {
-        member.stop().await;
-    }
+    stop_all(members).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -343,16 +310,14 @@ async fn a_cluster_of_one_grows_and_shrinks_in_order() {
     // The first one, which founded the cluster, goes as well.
     while members.len() > 1 {
         let goes = members.remove(0);
-        goes.leave().await.unwrap();
-        goes.stop().await;
+        within("the first one leaves", goes.leave()).await.unwrap();
+        common::stop(goes).await;
         let all: Vec<&Member> = members.iter().collect();
         until("it is no member", || all.iter().all(|member| member.registry().members().count() == all.len())).await;
         assert!(beside(|| (0..500).all(|n| has_somewhere(&all, n))).await);
         assert!(beside(|| put_somewhere(&all, 7)).await);
     }
-    for member in members {
-        member.stop().await;
-    }
+    stop_all(members).await;
 }
 
 /// What a member reads without leading, once it has caught up.
@@ -364,6 +329,7 @@ fn look(grid: &Grid, key: &[u8]) -> Option<Vec<u8>> {
 
 /// A counter in an entry, raised at whichever member by what it has read there.
 fn raise(grid: &Grid, key: &[u8]) {
+    let begin = Instant::now();
     loop {
         let old = look(grid, key).unwrap();
         let new = (u32::from_le_bytes(old[..].try_into().unwrap()) + 1).to_le_bytes();
@@ -376,6 +342,7 @@ fn raise(grid: &Grid, key: &[u8]) {
             Err(NotMade::Differ(_) | NotMade::Held(_)) => drop(claims),
             Err(NotMade::Error(error)) => panic!("{error}"),
         }
+        assert!(begin.elapsed() < LIMIT, "waited in vain: a counter is raised that others raise as well");
     }
 }
 
@@ -413,9 +380,7 @@ async fn a_member_that_follows_reads_what_was_acknowledged_anywhere_and_changes_
         });
         assert_eq!(sum.await, 450);
     }
-    for member in Arc::into_inner(members).unwrap() {
-        member.stop().await;
-    }
+    stop_all(Arc::into_inner(members).unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
@@ -475,9 +440,40 @@ async fn definitions_are_changed_by_one_of_several_and_followed_by_all() {
     })
     .await;
     assert!(names(members[0].grid().existing_map("m").unwrap()).is_empty());
-    for member in members {
-        member.stop().await;
+    stop_all(members).await;
+}
+
+/// Members have the seed of the hashes in common, and with it the positions in their maps.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_iteration_begun_at_one_member_goes_on_at_another() {
+    // So few partitions that each has many more entries than come in one batch.
+    let grid = GridConfig { partition_count: 24, ..GridConfig::default() };
+    let (members, _) = cluster_with(3, &GroupSettings::default(), &grid).await;
+    let all: Vec<&Member> = members.iter().collect();
+    until("every group has three voters", || is_whole(&all, 3)).await;
+    beside(|| members[0].grid().map("m").map(|_| ())).await.unwrap();
+    until("the map is known", || all.iter().all(|member| member.grid().existing_map("m").is_some())).await;
+    beside(|| (0..3_000).for_each(|n| assert!(put_somewhere(&all, n)))).await;
+    same_everywhere(&all).await;
+    let maps: Vec<Arc<Map>> = all.iter().map(|member| member.grid().existing_map("m").unwrap()).collect();
+    let (mut seen, mut batches) = (Vec::new(), 0);
+    for partition in (0..grid.partition_count).map(PartitionId) {
+        let mut turns = maps.iter().cycle();
+        let mut next = Some(Cursor::START);
+        while let Some(cursor) = next {
+            let map = turns.next().unwrap();
+            next = map.fetch(partition, cursor, 1, &mut |key, _| seen.push(key.to_vec()));
+            batches += 1;
+        }
     }
+    assert!(batches > 2 * grid.partition_count, "several members had their turn: {batches} batches");
+    seen.sort_unstable();
+    assert!(
+        seen.iter().cloned().eq((0..3_000).map(key)),
+        "each of 3000 entries is seen once, not {} in all",
+        seen.len()
+    );
+    stop_all(members).await;
 }
 
 /// Logs are so short that whoever joins needs snapshots, while changes go on.
@@ -522,9 +518,7 @@ async fn a_member_is_brought_what_its_logs_do_not_have_any_more() {
     same_everywhere(&all).await;
     let entries = all[0].grid().map("m").unwrap().statistics().entries;
     assert!((4_900..=5_100).contains(&entries), "{entries}");
-    for member in members {
-        member.stop().await;
-    }
+    stop_all(members).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -532,8 +526,8 @@ async fn members_that_do_not_belong_together_say_so() {
     let (members, addresses) = cluster(1).await;
     let refused = async |config: GridConfig| {
         let settings = MemberSettings { addresses: addresses.clone(), ..MemberSettings::default() };
-        let starting = Starting::listen(settings, config, environment(), Uuid::new_v4()).await.unwrap();
-        match starting.join().await {
+        let starting = listen(settings, config).await.unwrap();
+        match within("it is refused", starting.join()).await {
             Err(error @ MemberError::Refused(_)) => error.to_string(),
             Err(error) => panic!("{error}"),
             Ok(_) => panic!("it was let in"),
@@ -544,7 +538,5 @@ async fn members_that_do_not_belong_together_say_so() {
     assert!(error.contains("\"dev\"") && error.contains("\"other\""), "{error}");
     let error = refused(GridConfig { partition_count: 100, ..GridConfig::default() }).await;
     assert!(error.contains("271") && error.contains("100"), "{error}");
-    for member in members {
-        member.stop().await;
-    }
+    stop_all(members).await;
 }

@@ -2,65 +2,39 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-use std::collections::BTreeSet;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+mod common;
 
-use filbert_grid::{Environment, GridConfig, SystemClock};
+use std::collections::BTreeSet;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use common::{LIMIT, join_all, stop, stop_all, until, within};
+use filbert_grid::GridConfig;
 use filbert_member::{Member, MemberError, MemberSettings, Starting};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-async fn listen() -> Starting {
-    listen_at(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap()
-}
-
 async fn listen_at(listen: SocketAddr) -> Result<Starting, MemberError> {
-    if std::env::var_os("FILBERT_LOG").is_some() {
-        let log = tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_test_writer();
-        let _first = log.try_init();
-    }
-    let environment = Environment { clock: Arc::new(SystemClock::new()), random_seed: 1 };
-    let settings = MemberSettings { listen, ..MemberSettings::default() };
-    Starting::listen(settings, GridConfig::default(), environment, Uuid::new_v4()).await
+    common::listen(MemberSettings { listen, ..MemberSettings::default() }, GridConfig::default()).await
 }
 
 async fn listen_all(members: usize) -> (Vec<Starting>, Vec<String>) {
-    let mut starting = Vec::new();
-    for _ in 0..members {
-        starting.push(listen().await);
-    }
-    let addresses = starting.iter().map(|member| member.address().to_owned()).collect();
-    (starting, addresses)
-}
-
-/// Has members that listen come into a cluster, all at once.
-async fn join(mut starting: Vec<Starting>, addresses: &[String]) -> Vec<Member> {
-    starting.iter_mut().for_each(|member| member.set_addresses(addresses.to_vec()));
-    let joining: Vec<_> = starting.into_iter().map(|member| tokio::spawn(member.join())).collect();
-    let mut joined = Vec::new();
-    for member in joining {
-        joined.push(member.await.unwrap().unwrap());
-    }
-    joined
+    common::listen_all(members, &MemberSettings::default(), &GridConfig::default()).await
 }
 
 async fn are_one(members: Vec<Member>) {
     let clusters: BTreeSet<Uuid> = members.iter().map(|member| member.grid().cluster_id()).collect();
     let ids: BTreeSet<_> = members.iter().map(Member::id).collect();
     assert_eq!((clusters.len(), ids.len()), (1, members.len()), "one cluster, and an id for each member");
-    for member in members {
-        member.stop().await;
-    }
+    stop_all(members).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn members_that_start_at_once_found_one_cluster_each_time() {
     for _ in 0..3 {
         let (starting, addresses) = listen_all(5).await;
-        are_one(join(starting, &addresses).await).await;
+        are_one(join_all(starting, &addresses).await).await;
     }
 }
 
@@ -70,7 +44,7 @@ async fn most_of_them_are_enough_whichever_is_missing() {
         let (mut starting, addresses) = listen_all(3).await;
         // Nobody is at its address any more.
         drop(starting.remove(missing));
-        are_one(join(starting, &addresses).await).await;
+        are_one(join_all(starting, &addresses).await).await;
     }
 }
 
@@ -78,7 +52,7 @@ async fn most_of_them_are_enough_whichever_is_missing() {
 async fn hosts_that_are_not_known_are_members_that_are_not_there() {
     let (starting, mut addresses) = listen_all(2).await;
     addresses.insert(0, "no-such-host.invalid:5801".to_owned());
-    are_one(join(starting, &addresses).await).await;
+    are_one(join_all(starting, &addresses).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -86,7 +60,7 @@ async fn a_member_that_is_named_twice_is_one() {
     let (starting, mut addresses) = listen_all(1).await;
     let port = addresses[0].rsplit_once(':').unwrap().1.to_owned();
     addresses.extend([addresses[0].clone(), format!("localhost:{port}")]);
-    are_one(join(starting, &addresses).await).await;
+    are_one(join_all(starting, &addresses).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -98,10 +72,13 @@ async fn members_that_know_of_different_ones_say_so() {
     first.set_addresses(addresses.clone());
     // The one that looks first says so; the other one may see nobody any more.
     let (first, other) = (first.join(), other.join());
-    let refused = tokio::select! {
-        refused = first => refused.err().unwrap(),
-        refused = other => refused.err().unwrap(),
-    };
+    let refused = within("one of them is refused", async {
+        tokio::select! {
+            refused = first => refused.err().unwrap(),
+            refused = other => refused.err().unwrap(),
+        }
+    })
+    .await;
     assert!(
         matches!(&refused, MemberError::Settings(text) if text.contains("is configured with the members")),
         "{refused}"
@@ -110,7 +87,8 @@ async fn members_that_know_of_different_ones_say_so() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_address_is_no_cluster() {
-    let refused = listen().await.join().await.err().unwrap();
+    let (mut starting, _) = listen_all(1).await;
+    let refused = within("it is refused", starting.remove(0).join()).await.err().unwrap();
     assert!(refused.to_string().contains("no address of a member is given"), "{refused}");
 }
 
@@ -121,8 +99,8 @@ async fn a_member_that_is_not_among_those_that_found_joins_them() {
     let three = addresses[..3].to_vec();
     fourth.set_addresses(three.clone());
     let joins = tokio::spawn(fourth.join());
-    let mut members = join(starting, &three).await;
-    members.push(joins.await.unwrap().unwrap());
+    let mut members = join_all(starting, &three).await;
+    members.push(within("the fourth one joins", joins).await.unwrap().unwrap());
     are_one(members).await;
 }
 
@@ -139,11 +117,16 @@ impl Process {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let (listen, addresses) = (address.parse().unwrap(), addresses.to_vec());
         let joined = runtime.spawn(async move {
+            let begin = Instant::now();
             loop {
-                // The one before it may not have closed its port yet.
-                let Ok(mut starting) = listen_at(listen).await else {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                    continue;
+                let mut starting = match listen_at(listen).await {
+                    Ok(starting) => starting,
+                    // The one before it may not have closed its port yet.
+                    Err(error) => {
+                        assert!(begin.elapsed() < LIMIT, "waited in vain: its port is free, {error}");
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                        continue;
+                    }
                 };
                 starting.set_addresses(addresses.clone());
                 match starting.join().await {
@@ -161,7 +144,7 @@ impl Process {
     }
 
     fn joined(self) -> (Runtime, Member) {
-        let member = self.runtime.block_on(self.joined).unwrap().unwrap();
+        let member = self.runtime.block_on(within("it is in a cluster", self.joined)).unwrap().unwrap();
         (self.runtime, member)
     }
 }
@@ -177,7 +160,7 @@ fn are_one_cluster(processes: Vec<Process>) {
     let clusters: BTreeSet<Uuid> = joined.iter().map(|(_, member)| member.grid().cluster_id()).collect();
     assert_eq!(clusters.len(), 1);
     for (runtime, member) in joined {
-        runtime.block_on(member.stop());
+        runtime.block_on(stop(member));
         runtime.shutdown_background();
     }
 }
@@ -187,8 +170,14 @@ fn members_that_start_one_after_the_other_found_one_cluster() {
     let addresses = free(5);
     let mut processes = Vec::new();
     for address in &addresses {
-        processes.push(Process::start(address, &addresses));
-        std::thread::sleep(Duration::from_millis(70));
+        let process = Process::start(address, &addresses);
+        process.runtime.block_on(until("it listens", || TcpStream::connect(address).is_ok()));
+        processes.push(process);
+        // The third one makes a majority. Each that comes later finds a cluster.
+        if processes.len() > addresses.len() / 2 {
+            let have_joined = || processes.iter().all(|process| process.joined.is_finished());
+            processes[0].runtime.block_on(until("all that have started have joined", have_joined));
+        }
     }
     are_one_cluster(processes);
 }
@@ -198,7 +187,7 @@ fn whoever_dies_while_it_is_founded_is_one_of_the_cluster_when_it_is_back() {
     for round in 0..6 {
         let addresses = free(5);
         let mut processes: Vec<Process> = addresses.iter().map(|address| Process::start(address, &addresses)).collect();
-        // At another stage each time.
+        // Time itself is tested: nobody outside sees how far the founding is, and one dies at another stage of it each time.
         std::thread::sleep(Duration::from_millis(round as u64 * 30));
         let killed = processes.remove(round % 5).kill();
         processes.push(Process::start(&killed, &addresses));
@@ -213,6 +202,7 @@ fn all_that_die_and_start_anew_found_one_cluster() {
     for round in 0..4 {
         processes.drain(..).for_each(|process| drop(process.kill()));
         processes.extend(addresses.iter().map(|address| Process::start(address, &addresses)));
+        // Time itself is tested, as above: all of them die at another stage each time.
         std::thread::sleep(Duration::from_millis(round * 60));
     }
     are_one_cluster(processes);

@@ -60,6 +60,11 @@ impl Locks {
         self.held.len()
     }
 
+    /// Clients with locks, of each lock.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = Uuid> {
+        self.held.values().map(|lock| lock.owner.client)
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.held.len() * LOCK_BYTES + self.key_bytes + self.unlocked.capacity() * size_of::<Unlocked>()
     }

@@ -83,6 +83,11 @@ impl Partition {
         self.maps.iter().flat_map(|(_, map)| map.claims.all()).map(|claim| claim.owner.client)
     }
 
+    /// Clients with locks, of each lock of all maps. A lock with an ended lease may be among them.
+    pub fn lock_owners(&self) -> impl Iterator<Item = Uuid> {
+        self.maps.iter().flat_map(|(_, map)| map.locks.owners())
+    }
+
     /// Whether there is such a map.
     #[must_use]
     pub fn has_map(&self, map: MapId) -> bool {

@@ -1,5 +1,6 @@
 //! What who leads has to do beside the log: those who wait for keys, entries that have to go, and the end of its leadership.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -169,6 +170,30 @@ impl Grid {
             if cell.lock().partition.claimants().any(|claimant| claimant == member) {
                 let release = Change::ReleaseLocks { client: member };
                 to.push_until_taken(partition, MapId(0), self.shared.itself(), release);
+            }
+        }
+        to.send();
+    }
+
+    /// Clients with locks in the partitions that this member leads, and without a connection to this member.
+    pub fn lock_owners_elsewhere(&self) -> BTreeSet<Uuid> {
+        let mut owners = BTreeSet::new();
+        for (_, cell) in self.shared.partitions().filter(|(partition, _)| self.shared.leads(*partition)) {
+            owners.extend(cell.lock().partition.lock_owners());
+        }
+        // A caller without a UUID is no client.
+        owners.retain(|owner| !owner.is_nil() && !self.shared.clients.is_connected(*owner));
+        owners
+    }
+
+    /// Clients have gone for good: their locks in the partitions that this member leads are given back.
+    pub fn release_locks(&self, clients: &BTreeSet<Uuid>) {
+        let mut to = Submissions::new(&self.shared);
+        for (partition, cell) in self.shared.partitions().filter(|(partition, _)| self.shared.leads(*partition)) {
+            let owners: BTreeSet<Uuid> =
+                cell.lock().partition.lock_owners().filter(|owner| clients.contains(owner)).collect();
+            for client in owners {
+                to.push_until_taken(partition, MapId(0), self.shared.itself(), Change::ReleaseLocks { client });
             }
         }
         to.send();

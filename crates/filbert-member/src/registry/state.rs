@@ -22,11 +22,14 @@ pub struct ClusterSettings {
     pub groups: u32,
     /// Members that hold each group, as far as there are so many. Default 3.
     pub replicas: u32,
+    /// Seed of the hashes by which partitions order their entries: a position in a map that one member gave is good at each. 0, the
+    /// default, has the founder draw one.
+    pub hash_seed: u64,
 }
 
 impl Default for ClusterSettings {
     fn default() -> Self {
-        ClusterSettings { partitions: 271, groups: 24, replicas: 3 }
+        ClusterSettings { partitions: 271, groups: 24, replicas: 3, hash_seed: 0 }
     }
 }
 

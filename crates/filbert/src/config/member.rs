@@ -125,7 +125,7 @@ pub(crate) const MEMBER: &[Setting<Draft>] = &[
             set: |draft, value| draft.config.door.port_auto_increment = value,
         },
         unit: "",
-        doc: "Whether the next ports are tried when the port is in use.",
+        doc: "Whether the next ports are tried when the port is in use. Not in a cluster.",
     },
     Setting {
         name: "network.port.port-count",

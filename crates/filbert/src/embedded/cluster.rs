@@ -31,8 +31,10 @@ fn reachable(listen: IpAddr, members: &[String]) -> Result<IpAddr, MemberError> 
         socket.connect(member).ok()?;
         socket.local_addr().ok().map(|address| address.ip()).filter(|address| !address.is_unspecified())
     };
-    let known = members.iter().flat_map(|member| member.to_socket_addrs().into_iter().flatten());
-    known.into_iter().find_map(towards).ok_or_else(|| {
+    let known: Vec<SocketAddr> = members.iter().flat_map(|it| it.to_socket_addrs().into_iter().flatten()).collect();
+    // A machine may know its own name as a loopback address, by which no other one reaches it.
+    let (near, far): (Vec<SocketAddr>, Vec<SocketAddr>) = known.into_iter().partition(|it| it.ip().is_loopback());
+    far.into_iter().chain(near).find_map(towards).ok_or_else(|| {
         let text = "this member listens on every address, and none of the members' can be reached to tell which is its own: name it with \
                     --member-address, and the one for clients with network.public-address";
         MemberError::Settings(text.to_owned())

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::builder::FalseyValueParser;
 use clap::{Parser, Subcommand};
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -117,6 +117,8 @@ pub(crate) struct Args {
     pub(crate) check_config: bool,
 
     /// What to log on standard error: a level (error, warn, info, debug), or levels by module
+    ///
+    /// Of openraft, the library by which members agree, errors alone are logged unless a level names it: info,openraft=debug.
     #[arg(long, value_name = "FILTER", env = "FILBERT_LOG", default_value = "info", value_parser = log_filter)]
     pub(crate) log: String,
 
@@ -199,13 +201,20 @@ impl Args {
     /// Sends what the member logs to standard error.
     pub(crate) fn start_logging(&self) {
         // The flag's parser has accepted the text already.
-        let filter: Targets = self.log.parse().unwrap_or_default();
+        let filter = without_details(self.log.parse().unwrap_or_default());
         let lines = tracing_subscriber::fmt::layer()
             .with_writer(std::io::stderr)
             .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
             .with_target(false);
         tracing_subscriber::registry().with(lines).with(filter).init();
     }
+}
+
+/// The filter without the details of openraft, which tells of each election and warns of late messages, unless it names openraft.
+fn without_details(filter: Targets) -> Targets {
+    let is_named = filter.iter().any(|(target, _)| target.starts_with("openraft"));
+    let tells_more = filter.default_level().is_some_and(|level| level > LevelFilter::ERROR);
+    if is_named || !tells_more { filter } else { filter.with_target("openraft", LevelFilter::ERROR) }
 }
 
 /// The flags for the reference of settings: flag, variable and explanation.
@@ -229,8 +238,10 @@ pub(crate) fn flags(command: &clap::Command) -> Vec<(String, String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Args, Listen};
+    use super::{Args, Listen, without_details};
     use clap::CommandFactory;
+    use tracing::Level;
+    use tracing_subscriber::filter::Targets;
 
     #[test]
     fn the_declarations_hold_together() {
@@ -257,5 +268,24 @@ mod tests {
         check("example.org:5701", None);
         check("127.0.0.1:99999", None);
         check("localhostile", None);
+    }
+
+    #[test]
+    fn openraft_tells_no_details_unless_it_is_named() {
+        let check = |text: &str, of_openraft: Level, of_members: Level| {
+            let filter = without_details(text.parse::<Targets>().unwrap());
+            for (target, level) in [("openraft::engine", of_openraft), ("filbert_member", of_members)] {
+                let most = [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG, Level::TRACE]
+                    .into_iter()
+                    .rfind(|level| filter.would_enable(target, level));
+                assert_eq!(most, Some(level), "{text} of {target}");
+            }
+        };
+        check("info", Level::ERROR, Level::INFO);
+        check("debug", Level::ERROR, Level::DEBUG);
+        check("error", Level::ERROR, Level::ERROR);
+        check("info,openraft=debug", Level::DEBUG, Level::INFO);
+        check("info,openraft::engine=debug", Level::DEBUG, Level::INFO);
+        check("debug,filbert_member=info", Level::ERROR, Level::INFO);
     }
 }

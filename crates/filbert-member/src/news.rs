@@ -1,0 +1,182 @@
+//! What an operator is told of the other members: who comes, who goes, who is not heard of. Each once.
+//!
+//! Knows how members stand at each look, and neither the clock nor the links.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use filbert_cluster::MemberId;
+
+use crate::leading::FRESH;
+use crate::registry::RegistryState;
+
+/// One sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sentence {
+    /// The members that are there at the first look.
+    Members {
+        members: String,
+    },
+    Joined {
+        member: String,
+        members: usize,
+    },
+    Leaves {
+        member: String,
+    },
+    Gone {
+        member: String,
+        members: usize,
+    },
+    Silent {
+        member: String,
+    },
+    HeardAgain {
+        member: String,
+    },
+}
+
+fn counted(members: usize) -> String {
+    format!("the cluster has {members} member{}", if members == 1 { "" } else { "s" })
+}
+
+impl fmt::Display for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Sentence::Members { members } => write!(f, "the cluster's members: {members}"),
+            Sentence::Joined { member, members } => write!(f, "{member} has joined, {}", counted(*members)),
+            Sentence::Leaves { member } => write!(f, "{member} leaves: it hands over the partitions that it holds"),
+            Sentence::Gone { member, members } => write!(f, "{member} is no member any more, {}", counted(*members)),
+            Sentence::Silent { member } => {
+                write!(f, "{member} has not been heard of for {} s: it is down or cut off", FRESH.as_secs())
+            }
+            Sentence::HeardAgain { member } => write!(f, "{member} is heard of again"),
+        }
+    }
+}
+
+impl Sentence {
+    /// Writes it to the log.
+    fn log(&self) {
+        match self {
+            Sentence::Gone { .. } | Sentence::Silent { .. } => tracing::warn!("{self}"),
+            _ => tracing::info!("{self}"),
+        }
+    }
+}
+
+/// How the other members stood at the last look.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// Names of all members, by id; empty before the first look.
+    members: BTreeMap<MemberId, String>,
+    leaving: BTreeSet<MemberId>,
+    silent: BTreeSet<MemberId>,
+}
+
+impl News {
+    /// Logs how the members stand otherwise than at the last look. `here` is not spoken of.
+    pub(crate) fn tell(&mut self, here: MemberId, state: &RegistryState, silent_for: impl Fn(MemberId) -> Duration) {
+        self.look(here, state, silent_for).iter().for_each(Sentence::log);
+    }
+
+    fn look(
+        &mut self,
+        here: MemberId,
+        state: &RegistryState,
+        silent_for: impl Fn(MemberId) -> Duration,
+    ) -> Vec<Sentence> {
+        let name = |(id, facts): (MemberId, &crate::MemberFacts)| (id, format!("member {id} at {}", facts.address));
+        let now: BTreeMap<MemberId, String> = state.members().map(name).collect();
+        let count = now.len();
+        let mut told = Vec::new();
+        if self.members.is_empty() && count > 0 {
+            told.push(Sentence::Members { members: now.values().cloned().collect::<Vec<_>>().join(", ") });
+        } else {
+            for (id, member) in self.members.iter().filter(|(id, _)| !now.contains_key(id)) {
+                if *id != here {
+                    told.push(Sentence::Gone { member: member.clone(), members: count });
+                }
+            }
+            for (_, member) in now.iter().filter(|(id, _)| !self.members.contains_key(id)) {
+                told.push(Sentence::Joined { member: member.clone(), members: count });
+            }
+        }
+        let mut silent = BTreeSet::new();
+        for (id, member) in now.iter().filter(|(id, _)| **id != here) {
+            if state.is_leaving(*id) && self.leaving.insert(*id) {
+                told.push(Sentence::Leaves { member: member.clone() });
+            }
+            let was_silent = self.silent.contains(id);
+            if silent_for(*id) >= FRESH {
+                silent.insert(*id);
+            }
+            match (was_silent, silent.contains(id)) {
+                (false, true) => told.push(Sentence::Silent { member: member.clone() }),
+                (true, false) => told.push(Sentence::HeardAgain { member: member.clone() }),
+                _ => {}
+            }
+        }
+        self.leaving.retain(|id| now.contains_key(id));
+        (self.members, self.silent) = (now, silent);
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::MemberFacts;
+    use crate::registry::{ClusterSettings, Command, Reply};
+
+    const HERE: MemberId = MemberId(1);
+
+    fn facts(n: u16) -> MemberFacts {
+        MemberFacts {
+            uuid: Uuid::from_u128(n.into()),
+            address: format!("db{n}:5701"),
+            client_host: "db".to_owned(),
+            client_port: 5_701,
+            is_lite: false,
+            joined_ms: 0,
+        }
+    }
+
+    fn texts(news: &mut News, state: &RegistryState, silent: &[u64]) -> Vec<String> {
+        let silent_for = |id: MemberId| if silent.contains(&id.0) { FRESH } else { Duration::ZERO };
+        news.look(HERE, state, silent_for).iter().map(Sentence::to_string).collect()
+    }
+
+    #[test]
+    fn each_change_is_told_once() {
+        let (mut news, mut state) = (News::default(), RegistryState::default());
+        assert_eq!(texts(&mut news, &state, &[]), [""; 0]);
+        let members = [(1, facts(1))].into();
+        let found = Command::Found {
+            cluster: Uuid::from_u128(99),
+            settings: ClusterSettings::default(),
+            members,
+            members_needed: 1,
+        };
+        assert_eq!(state.apply(found), Reply::Done);
+        assert_eq!(texts(&mut news, &state, &[]), ["the cluster's members: member 1 at db1:5701"]);
+        assert_eq!(state.apply(Command::Join { facts: facts(2) }), Reply::Member(2));
+        let joined = "member 2 at db2:5701 has joined, the cluster has 2 members";
+        assert_eq!(texts(&mut news, &state, &[]), [joined]);
+        let silent = "member 2 at db2:5701 has not been heard of for 3 s: it is down or cut off";
+        assert_eq!(texts(&mut news, &state, &[1, 2]), [silent]);
+        assert_eq!(texts(&mut news, &state, &[2]), [""; 0]);
+        assert_eq!(texts(&mut news, &state, &[]), ["member 2 at db2:5701 is heard of again"]);
+        assert_eq!(state.apply(Command::Leave { member: 2 }), Reply::Done);
+        let leaves = "member 2 at db2:5701 leaves: it hands over the partitions that it holds";
+        assert_eq!(texts(&mut news, &state, &[]), [leaves]);
+        assert_eq!(texts(&mut news, &state, &[]), [""; 0]);
+        assert_eq!(state.apply(Command::Remove { member: 2 }), Reply::Done);
+        let gone = "member 2 at db2:5701 is no member any more, the cluster has 1 member";
+        assert_eq!(texts(&mut news, &state, &[]), [gone]);
+        assert_eq!(texts(&mut news, &state, &[]), [""; 0]);
+    }
+}
