@@ -20,6 +20,7 @@ use crate::lease::Lease;
 use crate::link::Links;
 use crate::partitions::Partitions;
 use crate::proposer::{self, Awaits, Waiting};
+use crate::quorum::Quorum;
 use crate::raft_log::{RaftLog, Size};
 use crate::replica::{Machine, Replica};
 use crate::snapshot::{SnapshotData, Taking};
@@ -58,6 +59,7 @@ pub(crate) struct Shared<R: AsyncRuntime, S: StateMachine> {
     pub(crate) log_size: Arc<Size>,
     log: RaftLog,
     pub(crate) clock: Arc<GroupClock>,
+    pub(crate) quorum: Arc<Quorum>,
     pub(crate) counting: Arc<Counting>,
     /// What the lease's nanoseconds are counted from.
     base: R::Instant,
@@ -68,9 +70,13 @@ pub(crate) struct Shared<R: AsyncRuntime, S: StateMachine> {
     stopped: AtomicBool,
 }
 
+fn nanoseconds_since<R: AsyncRuntime>(base: R::Instant, at: R::Instant) -> u64 {
+    u64::try_from(at.saturating_duration_since(base).as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl<R: AsyncRuntime, S: StateMachine> Shared<R, S> {
     pub(crate) fn nanoseconds(&self, at: R::Instant) -> u64 {
-        u64::try_from(at.saturating_duration_since(self.base).as_nanos()).unwrap_or(u64::MAX)
+        nanoseconds_since::<R>(self.base, at)
     }
 
     pub(crate) fn has_stopped(&self) -> bool {
@@ -120,11 +126,15 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         let state = PhantomData;
         let counting = Arc::<Counting>::default();
         let of_counting = Arc::clone(&counting);
+        let (quorum, base) = (Arc::<Quorum>::default(), R::Instant::now());
+        let now_ns = move || nanoseconds_since::<R>(base, R::Instant::now());
         let links = Links {
             transport,
             member,
             group,
             clock: of_links,
+            quorum: Arc::clone(&quorum),
+            now_ns: Arc::new(now_ns),
             timeout,
             page_bytes,
             bytes_per_s_max,
@@ -143,8 +153,9 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             log_size: log.size(),
             log,
             clock,
+            quorum,
             counting,
-            base: R::Instant::now(),
+            base,
             leader: AtomicU64::new(0),
             waiting: Arc::default(),
             taking: Mutex::new(None),

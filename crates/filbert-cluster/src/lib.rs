@@ -44,6 +44,7 @@ mod members;
 mod origins;
 mod partitions;
 mod proposer;
+mod quorum;
 mod raft_log;
 mod replica;
 mod replicas;

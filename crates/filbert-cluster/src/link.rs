@@ -21,6 +21,7 @@ use openraft::{AsyncRuntime, Instant, OptionalSend, RaftNetworkV2};
 
 use crate::clock::GroupClock;
 use crate::counters::{Counting, add};
+use crate::quorum::Quorum;
 use crate::snapshot::SnapshotData;
 use crate::state_machine::StateMachine;
 use crate::transport::{Lane, Transport};
@@ -33,12 +34,19 @@ const APPENDS_MAX: usize = 8;
 /// Tries of one page before the snapshot is begun anew.
 const PAGE_TRIES_MAX: usize = 5;
 
+/// How long a member may take to install a snapshot, whose indexes and columns it builds: else it would be brought the whole again, for ever.
+/// Should it die meanwhile, its connection breaks.
+const INSTALL_MAX: Duration = Duration::from_secs(10);
+
 /// What all links of a group share.
 pub(crate) struct Links<S> {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) member: MemberId,
     pub(crate) group: GroupId,
     pub(crate) clock: Arc<GroupClock>,
+    pub(crate) quorum: Arc<Quorum>,
+    /// Nanoseconds of the group's clock.
+    pub(crate) now_ns: Arc<dyn Fn() -> u64 + Send + Sync>,
     pub(crate) timeout: Duration,
     pub(crate) page_bytes: usize,
     /// Of a snapshot.
@@ -53,6 +61,8 @@ impl<S> Clone for Links<S> {
         Links {
             transport: Arc::clone(&self.transport),
             clock: Arc::clone(&self.clock),
+            quorum: Arc::clone(&self.quorum),
+            now_ns: Arc::clone(&self.now_ns),
             member: self.member,
             group: self.group,
             timeout: self.timeout,
@@ -88,14 +98,24 @@ type Failed<R> = RPCError<Types<R>>;
 type Appended<R> = (Result<StreamAppendResult<Types<R>>, Failed<R>>, bool);
 
 impl<S: StateMachine> Link<S> {
-    /// Brings a request over and its answer back, within the time limit.
+    /// Brings a request over and its answer back, within the time limit of requests.
     fn call<R: AsyncRuntime>(
         &self,
         lane: Lane,
         action: RPCTypes,
         request: &Request<R>,
     ) -> impl Future<Output = Result<(Millis, Response<R>), Failed<R>>> + Send + use<R, S> {
-        let Links { member, group, timeout, .. } = self.links;
+        self.call_within(self.links.timeout, lane, action, request)
+    }
+
+    fn call_within<R: AsyncRuntime>(
+        &self,
+        timeout: Duration,
+        lane: Lane,
+        action: RPCTypes,
+        request: &Request<R>,
+    ) -> impl Future<Output = Result<(Millis, Response<R>), Failed<R>>> + Send + use<R, S> {
+        let Links { member, group, .. } = self.links;
         let (target, clock) = (self.target, Arc::clone(&self.links.clock));
         let head = Head { to: target, group, time: clock.told() };
         let call = R::timeout(timeout, self.links.transport.call(target, lane, request.write(&head)));
@@ -123,6 +143,7 @@ impl<S: StateMachine> Link<S> {
     ) -> impl Future<Output = Result<AppendEntriesResponse<Types<R>>, Failed<R>>> + Send + use<R, S> {
         let (clock, target, term) = (Arc::clone(&self.links.clock), self.target, append.vote.leader_id.term);
         clock.promise();
+        let (quorum, sent_ns) = (Arc::clone(&self.links.quorum), (self.links.now_ns)());
         let call = self.call(lane, RPCTypes::AppendEntries, &Request::Append(append));
         async move {
             let (time, answer) = match call.await? {
@@ -132,6 +153,7 @@ impl<S: StateMachine> Link<S> {
             // Who has gone on to a higher vote may have voted before it knew of the time.
             if !matches!(answer, AppendEntriesResponse::HigherVote(_)) {
                 clock.acknowledged(term, target, time);
+                quorum.acknowledged(term, target, sent_ns);
             }
             Ok(answer)
         }
@@ -305,12 +327,14 @@ impl<S: StateMachine> Link<S> {
             add(&self.links.counting.snapshot_bytes_sent, page.len());
             // What comes late is not made up for: the limit is one of every moment.
             free_at = R::Instant::now() + self.time_of(page.len());
+            // The last page has no bytes, and is answered when all is installed.
+            let timeout = if page.is_empty() { INSTALL_MAX.max(self.links.timeout) } else { self.links.timeout };
             let snapshot = making.number;
             let request = Request::Page { vote, snapshot, number, page };
             let mut tries = 0;
             let answer = loop {
                 tries += 1;
-                match self.call::<R>(Lane::Snapshots, RPCTypes::InstallSnapshot, &request).await {
+                match self.call_within::<R>(timeout, Lane::Snapshots, RPCTypes::InstallSnapshot, &request).await {
                     Err(_) if tries < PAGE_TRIES_MAX => {}
                     answer => break answer?.1,
                 }

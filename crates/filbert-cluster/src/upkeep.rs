@@ -36,7 +36,7 @@ pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S
             (leading(&group, &now), led_term, now.last_applied.map(|last| last.index))
         };
         match leading {
-            Some((term, acknowledged)) => {
+            Some((term, acknowledged_ns)) => {
                 if begun_term < term {
                     group.clock.begin_term(term);
                     group.replica.state.leadership_gained();
@@ -44,7 +44,7 @@ pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S
                     begun_term = term;
                     add(&group.counting.elections_won, 1);
                 }
-                group.lease.extend(term, group.nanoseconds(acknowledged), group.settings.lease_ms * 1_000_000);
+                group.lease.extend(term, acknowledged_ns, group.settings.lease_ms * 1_000_000);
             }
             None => group.lease.withdraw(),
         }
@@ -86,11 +86,9 @@ fn answer_late<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>) {
     }
 }
 
-/// The term in which this member leads and may serve reads, and when a quorum acknowledged that.
-fn leading<R: AsyncRuntime, S: StateMachine>(
-    group: &Shared<R, S>,
-    now: &RaftMetrics<Types<R>>,
-) -> Option<(u64, R::Instant)> {
+/// The term in which this member leads and may serve reads, and when what a quorum has acknowledged of it was sent, in nanoseconds of the
+/// group's clock.
+fn leading<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>, now: &RaftMetrics<Types<R>>) -> Option<(u64, u64)> {
     let term = now.current_term;
     let leads = now.state == ServerState::Leader && now.running_state.is_ok();
     // The first entry of its own term is applied: all that others have acknowledged is there.
@@ -100,13 +98,13 @@ fn leading<R: AsyncRuntime, S: StateMachine>(
     }
     let voters: &[BTreeSet<MemberId>] = now.membership_config.membership().get_joint_config();
     let is_alone = voters.iter().flatten().all(|voter| *voter == group.member);
-    let acknowledged = if is_alone {
+    let acknowledged_ns = if is_alone {
         group.clock.promise();
-        R::Instant::now()
+        group.nanoseconds(R::Instant::now())
     } else {
-        *now.last_quorum_acked?
+        group.quorum.since(term, group.member, voters)?
     };
-    group.clock.grant(term, group.member, voters).then_some((term, acknowledged))
+    group.clock.grant(term, group.member, voters).then_some((term, acknowledged_ns))
 }
 
 /// What the log has to be told of reads: entries that would expire before another member may have begun to lead.
