@@ -34,6 +34,14 @@ pub(crate) enum Asked {
     Unknown,
 }
 
+/// What has come of the tries so far.
+struct Tried {
+    /// What went wrong last.
+    last: String,
+    /// Whether the command was given to a member that may have it applied.
+    may_be_made: bool,
+}
+
 /// The way to the registry.
 pub(crate) struct Asking {
     group: RegistryGroup,
@@ -63,10 +71,11 @@ impl Asking {
     /// Has a command applied, and waits until it is applied here as well. All commands may be given twice.
     ///
     /// # Errors
-    /// No leader was found in five seconds; the command may be applied all the same.
+    /// [`MemberError::Unreachable`] if no leader was found in five seconds, [`MemberError::Unknown`] if the command may be applied all the
+    /// same.
     pub(crate) async fn ask(&self, command: Command) -> Result<Reply, MemberError> {
-        self.ask_in_time(async |last| {
-            let (reply, version) = self.ask_until_applied(&command, last).await;
+        self.ask_in_time(async |tried| {
+            let (reply, version) = self.ask_until_applied(&command, tried).await;
             self.registry().reached(version).await;
             reply
         })
@@ -79,28 +88,39 @@ impl Asking {
     /// As [`Asking::ask`].
     pub(crate) async fn ask_to_go(&self) -> Result<(), MemberError> {
         let command = Command::Remove { member: self.group.member().0 };
-        self.ask_in_time(async |last| _ = self.ask_until_applied(&command, last).await).await
+        self.ask_in_time(async |tried| _ = self.ask_until_applied(&command, tried).await).await
     }
 
-    async fn ask_in_time<T>(&self, asking: impl AsyncFnOnce(&mut String) -> T) -> Result<T, MemberError> {
-        let mut last = "nobody leads it".to_owned();
-        let answer = tokio::time::timeout(ASKING_MAX, asking(&mut last)).await;
-        answer.map_err(|_| MemberError::Unreachable(last))
+    async fn ask_in_time<T>(&self, asking: impl AsyncFnOnce(&mut Tried) -> T) -> Result<T, MemberError> {
+        let mut tried = Tried { last: "nobody leads it".to_owned(), may_be_made: false };
+        let answer = tokio::time::timeout(ASKING_MAX, asking(&mut tried)).await;
+        answer.map_err(|_| match tried.may_be_made {
+            true => MemberError::Unknown,
+            false => MemberError::Unreachable(tried.last),
+        })
     }
 
-    /// Asks again and again; `last` is what went wrong last. The reply, and the registry's version with it.
-    async fn ask_until_applied(&self, command: &Command, last: &mut String) -> (Reply, u64) {
+    /// Asks again and again. The reply, and the registry's version with it.
+    async fn ask_until_applied(&self, command: &Command, tried: &mut Tried) -> (Reply, u64) {
         let (mut told, mut others) = (None, 0..);
         loop {
             // Who leaves is not told any more who leads, and asks one after the other.
             let leader = told.take().or_else(|| self.group.leader()).or_else(|| self.other(others.next()?));
+            let before = tried.may_be_made;
+            // Also should the time be over while the answer is awaited.
+            tried.may_be_made = true;
             let asked = match leader {
                 Some(leader) if leader == self.group.member() => self.propose(write_command(command)).await,
                 Some(leader) => match self.ask_member(leader, command).await {
                     Ok(asked) => asked,
                     Err(error) => {
-                        *last = error.to_string();
-                        Asked::NotLeader(None)
+                        tried.last = error.to_string();
+                        match error {
+                            TransportError::Unreachable(_)
+                            | TransportError::Overloaded(_)
+                            | TransportError::TooLong { .. } => Asked::NotLeader(None),
+                            TransportError::Broken(_) | TransportError::Refused { .. } => Asked::Unknown,
+                        }
                     }
                 },
                 None => Asked::NotLeader(None),
@@ -109,6 +129,7 @@ impl Asking {
                 Asked::Applied(reply, version) => return (reply, version),
                 // A command that is given twice does what it does once.
                 Asked::NotLeader(leader) => {
+                    tried.may_be_made = before;
                     told = leader.map(MemberId);
                     tokio::time::sleep(PAUSE).await;
                 }

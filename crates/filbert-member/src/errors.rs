@@ -35,7 +35,9 @@ pub enum MemberError {
     #[error("the registry of the cluster cannot be asked: {0}")]
     Unreachable(String),
     /// The command was on its way when its fate became unknown.
-    #[error("the registry of the cluster lost its leader while a command was on its way, the outcome is unknown")]
+    #[error(
+        "the registry of the cluster has not answered in time, or lost its leader, while a command was on its way: the outcome is unknown"
+    )]
     Unknown,
     /// The others have taken this member out while they did not hear of it.
     #[error(

@@ -144,7 +144,8 @@ impl Forwarding {
         }
         let wait = (wait != u64::MAX).then(|| Duration::from_millis(wait));
         let answers = self.make(request.get(HEAD_BYTES..).unwrap_or_default(), wait).await.map_err(Refusal)?;
-        Ok(write_answers(&answers.ok_or_else(|| Refusal("the answers were lost".to_owned()))?))
+        // A refusal would say that nothing was made. No answer at all says that it is not known.
+        Ok(answers.map_or_else(Bytes::new, |answers| write_answers(&answers)))
     }
 }
 

@@ -47,7 +47,11 @@ impl MemberReplicator {
             // Whoever asked waits for this alone.
             let _gone = sender.send(asking.ask(command).await);
         });
-        answer.recv().unwrap_or(Err(MemberError::Unknown))
+        answer.recv().unwrap_or(Err(MemberError::Unknown)).map_err(|error| match error {
+            // Maps that are made or dropped twice are made or dropped once, and the change that needs the map was not made.
+            MemberError::Unknown => MemberError::Unreachable(error.to_string()),
+            error => error,
+        })
     }
 }
 
@@ -105,7 +109,8 @@ impl Replicator for MemberReplicator {
     }
 
     fn knows_map(&self, map: MapId) -> bool {
-        self.asking.registry().state().knows_map(map)
+        // A map that this member has not heard of yet may have come with a snapshot: that is no reason to drop it.
+        !self.asking.registry().state().was_dropped(map)
     }
 
     fn drop_map(&self, map: MapId) -> Result<(), GridError> {

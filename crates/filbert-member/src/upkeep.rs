@@ -64,21 +64,42 @@ enum Step {
     Hand(MemberId),
 }
 
+/// How a voter that is not wanted goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Going {
+    /// It is a member, and other members are wanted.
+    Stays,
+    /// It leaves in order, and is not dead.
+    Leaves,
+    /// It is no member any more.
+    TakenOut,
+}
+
 /// The next step of a group, if there is one. `wanted` are its voters, the one that is to lead first; `learners` may follow without a vote;
-/// `replicas` is how many there should be; `leaves` says whether a voter that is not wanted leaves in order, and is not dead.
+/// `replicas` is how many there should be; `going` is asked of voters that are not wanted.
 fn next_step(
     status: &GroupStatus,
     leader: MemberId,
     wanted: &[MemberId],
     learners: &BTreeSet<MemberId>,
     replicas: usize,
-    leaves: impl Fn(MemberId) -> bool,
+    going: impl Fn(MemberId) -> Going,
 ) -> Option<Step> {
-    if status.is_joint || wanted.is_empty() {
+    if wanted.is_empty() {
         return None;
     }
     let follows = |id: &MemberId| status.voters.contains(id) || status.learners.contains(id);
     let target: BTreeSet<MemberId> = wanted.iter().copied().collect();
+    let is_smaller = target.len() < status.voters.len().min(replicas);
+    // Where one leaves in order, those that have died before it go with it.
+    let gone = || status.voters.difference(&target).map(|id| going(*id));
+    let in_order = gone().any(|it| it == Going::Leaves) && gone().all(|it| it != Going::Stays);
+    if status.is_joint {
+        // Whoever has begun this change has lost the lead, or its patience: nobody else ends it. All of both sets are voters here.
+        let ends_in_target = target.is_subset(&status.voters) && (!is_smaller || in_order);
+        let voters = if ends_in_target { target } else { status.voters.clone() };
+        return Some(Step::Vote(voters.into_iter().chain([leader]).collect()));
+    }
     if let Some(missing) = target.iter().chain(learners).find(|id| !follows(id)) {
         return Some(Step::Learn(*missing));
     }
@@ -88,8 +109,6 @@ fn next_step(
     };
     let is_there = |id: &MemberId| status.heard.get(id).is_some_and(|ago| *ago < SILENT_MAX);
     if target != status.voters {
-        let is_smaller = target.len() < status.voters.len().min(replicas);
-        let in_order = status.voters.difference(&target).all(|id| leaves(*id));
         // One that leads does not take its own vote away: it hands over first.
         let led_by_wanted = target.contains(&leader);
         if !led_by_wanted {
@@ -245,8 +264,13 @@ impl Upkeep {
             return;
         }
         let status = group.status();
-        let (replicas, leaves) = (state.settings.replicas as usize, |id| state.is_leaving(id));
-        let Some(step) = next_step(&status, self.member, wanted, learners, replicas, leaves) else { return };
+        let going = |id| match id {
+            id if state.is_leaving(id) => Going::Leaves,
+            id if state.was_taken_out(id) => Going::TakenOut,
+            _ => Going::Stays,
+        };
+        let replicas = state.settings.replicas as usize;
+        let Some(step) = next_step(&status, self.member, wanted, learners, replicas, going) else { return };
         if matches!(step, Step::Vote(_)) && !state.is_complete() {
             // Until as many are there as serve together, whoever has joined may go and found another cluster if the founder dies.
             return;
@@ -341,8 +365,37 @@ mod tests {
     }
 
     fn step(status: &GroupStatus, wanted: &[u64], leaving: &[u64]) -> Option<Step> {
+        step_without(status, wanted, leaving, &[])
+    }
+
+    fn step_without(status: &GroupStatus, wanted: &[u64], leaving: &[u64], taken_out: &[u64]) -> Option<Step> {
         let wanted: Vec<MemberId> = wanted.iter().copied().map(MemberId).collect();
-        next_step(status, MemberId(1), &wanted, &BTreeSet::new(), 3, |id| leaving.contains(&id.0))
+        next_step(status, MemberId(1), &wanted, &BTreeSet::new(), 3, |id| match id.0 {
+            id if leaving.contains(&id) => Going::Leaves,
+            id if taken_out.contains(&id) => Going::TakenOut,
+            _ => Going::Stays,
+        })
+    }
+
+    #[test]
+    fn a_change_that_was_left_half_made_is_ended() {
+        let mut half = status(&[1, 2, 3, 4], &[], &[(2, 100), (4, 100)]);
+        half.is_joint = true;
+        assert_eq!(step(&half, &[1, 2, 4], &[]), Some(Step::Vote(ids(&[1, 2, 4]))));
+        // One that is wanted by now and does not follow yet comes in after it.
+        assert_eq!(step(&half, &[1, 2, 5], &[]), Some(Step::Vote(ids(&[1, 2, 3, 4]))));
+        // Whoever leads keeps its vote until it has handed over.
+        assert_eq!(step(&half, &[2, 3, 4], &[]), Some(Step::Vote(ids(&[1, 2, 3, 4]))));
+        // A death makes no group smaller.
+        assert_eq!(step_without(&half, &[1, 2], &[], &[3, 4]), Some(Step::Vote(ids(&[1, 2, 3, 4]))));
+    }
+
+    #[test]
+    fn who_leaves_takes_those_along_that_died_before() {
+        let led = status(&[1, 2, 3], &[], &[(2, 100)]);
+        assert_eq!(step_without(&led, &[1], &[2], &[3]), Some(Step::Vote(ids(&[1]))));
+        assert_eq!(step_without(&led, &[1], &[], &[2, 3]), None);
+        assert_eq!(step_without(&led, &[1], &[2], &[]), None);
     }
 
     #[test]

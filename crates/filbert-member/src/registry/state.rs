@@ -254,6 +254,12 @@ impl RegistryState {
         self.next_map
     }
 
+    /// Whether a map was dropped: not, if it is not made yet as far as this member knows. Ids are never given again.
+    #[must_use]
+    pub fn was_dropped(&self, id: MapId) -> bool {
+        id.0 < self.next_map && !self.knows_map(id)
+    }
+
     /// Whether a map is known.
     #[must_use]
     pub fn knows_map(&self, id: MapId) -> bool {
