@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use filbert_data::PartitionId;
@@ -14,6 +15,7 @@ use openraft::{AsyncRuntime, Instant};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::appending::Hurry;
 use crate::clock::GroupClock;
 use crate::counters::{Counting, add};
 use crate::lease::Lease;
@@ -60,6 +62,7 @@ pub(crate) struct Shared<R: AsyncRuntime, S: StateMachine> {
     log: RaftLog,
     pub(crate) clock: Arc<GroupClock>,
     pub(crate) quorum: Arc<Quorum>,
+    hurry: Arc<Hurry>,
     pub(crate) counting: Arc<Counting>,
     /// What the lease's nanoseconds are counted from.
     base: R::Instant,
@@ -121,6 +124,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         let replica = Arc::new(Replica::new(group, state, settings.origins, Arc::clone(&clock)));
         let log = RaftLog::new(settings.entry_bytes_max.saturating_mul(4));
         let (timeout, page_bytes) = (settings.request_timeout(), settings.page_bytes);
+        let (commit_hold, hurry) = (Duration::from_millis(settings.commit_hold_ms), Arc::<Hurry>::default());
         let bytes_per_s_max = settings.snapshot_bytes_per_s_max.max(1);
         let of_links = Arc::clone(&clock);
         let state = PhantomData;
@@ -136,6 +140,8 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             quorum: Arc::clone(&quorum),
             now_ns: Arc::new(now_ns),
             timeout,
+            commit_hold,
+            hurry: Arc::clone(&hurry),
             page_bytes,
             bytes_per_s_max,
             counting: of_counting,
@@ -154,6 +160,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             log,
             clock,
             quorum,
+            hurry,
             counting,
             base,
             leader: AtomicU64::new(0),
@@ -278,6 +285,8 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             let touches = upkeep::touches(&self.0);
             if touches.is_empty() {
                 let point = ReadPoint { index: self.0.replica.begun.load(Ordering::SeqCst), time };
+                // Whoever asked waits until it has heard of the commit.
+                self.0.hurry.to(point.index);
                 // Another leader could have acknowledged more if the lease had ended in between.
                 if self.has_lease() == before {
                     return Ok(point);

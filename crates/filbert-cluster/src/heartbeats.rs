@@ -1,6 +1,6 @@
 //! Heartbeats that groups share: those of all groups of a member to one other member travel together.
 //!
-//! A leader sends a heartbeat for each group and follower ten times in a second. With 24 groups these are most of what an idle cluster
+//! A leader sends a heartbeat for each group and follower ten times in a second. With 12 groups these are most of what an idle cluster
 //! does: a message, a wake-up and an answer each. Groups know nothing of it: what they ask of this transport on the lane of heartbeats waits for a
 //! short while, and goes on as one request, whose answers come back as one.
 

@@ -29,6 +29,7 @@
 //!
 //! Start reading at [`Group`].
 
+mod appending;
 mod awaiting;
 mod clock;
 mod counters;

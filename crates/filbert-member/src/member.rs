@@ -217,8 +217,10 @@ impl Starting {
         let wall: Arc<dyn WallClock> = Arc::new(Wall(environment.clock.clone()));
         let (registry, slot) = (Arc::new(Registry::new()), GridSlot::default());
         let replicas = Arc::new(Replicas::new(id));
+        // All members wait for what is new in the registry.
+        let hurried = GroupSettings { commit_hold_ms: 0, ..groups.clone() };
         let of_registry =
-            Group::start(id, REGISTRY, groups.clone(), transport.clone(), wall.clone(), registry.clone()).await?;
+            Group::start(id, REGISTRY, hurried, transport.clone(), wall.clone(), registry.clone()).await?;
         replicas.add(REGISTRY, of_registry.clone());
         let mut of_partitions: Vec<PartitionGroup> = Vec::new();
         for group in (0..groups.groups).map(GroupId) {

@@ -29,7 +29,7 @@ pub struct ClusterSettings {
 
 impl Default for ClusterSettings {
     fn default() -> Self {
-        ClusterSettings { partitions: 271, groups: 24, replicas: 3, hash_seed: 0 }
+        ClusterSettings { partitions: 271, groups: 12, replicas: 3, hash_seed: 0 }
     }
 }
 

@@ -16,8 +16,19 @@ use uuid::Uuid;
 use super::{Error, shared_port};
 use crate::ClusterConfig;
 
-/// How long leaving in order may take: what one member holds of 24 groups goes over a network in that time, or its voters know that it goes.
+/// How long leaving in order may take: what one member holds of all groups goes over a network in that time, or its voters know that it goes.
 const LEAVE_MAX: Duration = Duration::from_secs(30);
+
+/// Processors for each thread of the groups' runtime, and at most this many threads. What an entry costs is mostly tasks that wake each
+/// other: on one thread that is no system call, and what several groups send to a member goes in one write. A second thread pays only
+/// where the first one is busy and there are processors for both ([why](../../../../docs/decisions/0024-groups-share-a-thread.md)).
+const PROCESSORS_PER_THREAD: usize = 8;
+const THREADS_MAX: usize = 8;
+
+fn group_threads() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (processors / PROCESSORS_PER_THREAD).clamp(1, THREADS_MAX)
+}
 
 /// The address at which a member is reached that listens on this one: where that is every address of the machine, the one from which other
 /// members are reached.
@@ -86,7 +97,7 @@ impl ClusterMember {
         environment: Environment,
     ) -> Result<ClusterMember, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads(group_threads())
             .thread_name("filbert-groups")
             .on_thread_start(threads::answer_clients)
             .enable_all()

@@ -1,5 +1,6 @@
 //! Scenarios that found defects in other systems, one test each, by topic.
 
+mod commits;
 mod leases;
 mod members;
 mod partitions;
