@@ -49,6 +49,13 @@ pub(crate) struct Said {
     pub(crate) cluster: Uuid,
     pub(crate) leading: Leading,
     pub(crate) figures: Vec<Figures>,
+    /// Whether clients are let in at it. A member that does not say so does.
+    #[serde(default = "yes")]
+    pub(crate) serves: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What whoever says it is to the member that hears it.

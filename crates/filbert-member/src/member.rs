@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -69,6 +70,8 @@ pub struct MemberSettings {
     pub links: LinkSettings,
     /// After so long without an answer a member is taken for dead. Default 60 s.
     pub dead_after: Duration,
+    /// Whether clients are let in only from [`Member::serve`] on: until then, the member is handed no leadership. Default false.
+    pub serves_later: bool,
 }
 
 impl Default for MemberSettings {
@@ -85,6 +88,7 @@ impl Default for MemberSettings {
             groups: GroupSettings::default(),
             links: LinkSettings::default(),
             dead_after: Duration::from_secs(60),
+            serves_later: false,
         }
     }
 }
@@ -117,6 +121,7 @@ pub struct Member {
     groups: Vec<PartitionGroup>,
     views: Arc<Views>,
     ending: Arc<EndingSender>,
+    serves: Arc<AtomicBool>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -277,9 +282,18 @@ impl Starting {
         };
         // Nobody else starts this member.
         let _first = service.joined.set(joined);
-        let (links_kept, tasks) = (links.clone(), Vec::new());
-        let mut member =
-            Member { id, grid, links: links_kept, asking, groups: of_partitions, views, ending: ending.clone(), tasks };
+        let serves = Arc::new(AtomicBool::new(!settings.serves_later));
+        let mut member = Member {
+            id,
+            grid,
+            links: links.clone(),
+            asking,
+            groups: of_partitions,
+            views,
+            ending: ending.clone(),
+            serves: serves.clone(),
+            tasks: Vec::new(),
+        };
         member.tasks.push(tokio::spawn(follow_registry(registry, followed, Arc::downgrade(&member.grid))));
         if let Entry::Founds(members_needed) = entry {
             member.found(cluster, of_cluster, facts.clone(), members_needed).await?;
@@ -300,6 +314,7 @@ impl Starting {
             views: member.views.clone(),
             grid: Arc::downgrade(&member.grid),
             ending,
+            serves,
             dead_after: settings.dead_after,
         };
         member.tasks.push(tokio::spawn(Arc::new(upkeep).run()));
@@ -457,6 +472,11 @@ impl Member {
     #[must_use]
     pub fn group_state(&self, group: u32) -> Option<(Option<u64>, Vec<u8>)> {
         Some(self.groups.get(usize::try_from(group).ok()?)?.state())
+    }
+
+    /// Says that clients are let in here: from now on this member may be handed leadership.
+    pub fn serve(&self) {
+        self.serves.store(true, Ordering::SeqCst);
     }
 
     /// Takes a member out that is dead: it is never let in again under its id.

@@ -28,6 +28,8 @@ struct Heard {
     at: Instant,
     /// Whether it was heard of at all.
     ever: bool,
+    /// Whether clients are let in there, as it has said last.
+    serves: bool,
 }
 
 impl fmt::Debug for Views {
@@ -71,7 +73,8 @@ impl Views {
             return Standing::TakenOut;
         }
         if state.member(member).is_some() {
-            self.heard.lock().insert(member, Heard { at: Instant::now(), ever: true });
+            let heard = Heard { at: Instant::now(), ever: true, serves: said.serves };
+            self.heard.lock().insert(member, heard);
         }
         self.hear(member, &said.leading);
         self.hear_figures(member, said.figures);
@@ -102,6 +105,11 @@ impl Views {
         self.heard.lock().get(&member).map(|heard| heard.at.elapsed()).unwrap_or_default()
     }
 
+    /// Whether clients are let in at another member, as far as is known.
+    pub(crate) fn serves(&self, member: MemberId) -> bool {
+        self.heard.lock().get(&member).is_some_and(|heard| heard.serves)
+    }
+
     /// Makes the view anew, and tells of it if it is another one.
     pub(crate) fn renew(&self) {
         let state = self.registry.state();
@@ -109,7 +117,7 @@ impl Views {
             let mut heard = self.heard.lock();
             heard.retain(|id, _| state.member(*id).is_some());
             for (id, _) in state.members() {
-                heard.entry(id).or_insert_with(|| Heard { at: Instant::now(), ever: false });
+                heard.entry(id).or_insert_with(|| Heard { at: Instant::now(), ever: false, serves: false });
             }
         }
         {

@@ -138,6 +138,7 @@ impl ClusterMember {
                 ..ClusterSettings::default()
             },
             links: LinkSettings { secret: cluster.secret.map(Secret::new), ..LinkSettings::default() },
+            serves_later: true,
             ..MemberSettings::default()
         };
         let joined = wait(&runtime, async {
@@ -172,6 +173,13 @@ impl ClusterMember {
     /// Where Hazelcast's clients come from, if this member shares their port.
     pub(super) fn clients(&mut self) -> Option<Listener> {
         self.clients.take()
+    }
+
+    /// Clients are let in.
+    pub(super) fn serve(&self) {
+        if let Some(member) = &self.member {
+            member.serve();
+        }
     }
 
     /// Waits until there is a reason to end; for ever if there is none.

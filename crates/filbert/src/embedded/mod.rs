@@ -97,6 +97,9 @@ impl Filbert {
         };
         let timer = Timer::start(grid.clone(), clock)?;
         let doors = OpenDoors::open(&grid, doors, config.threads)?;
+        if let Some(cluster) = &cluster {
+            cluster.serve();
+        }
         Ok(Filbert {
             doors,
             cluster,
