@@ -109,10 +109,18 @@ fn handle_get_distributed_objects(session: &mut Session, message: &Message<'_>) 
 }
 
 fn handle_add_distributed_object_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
-    message.decode::<add_distributed_object_listener::Request>()?;
+    let add_distributed_object_listener::Request { local_only } = message.decode()?;
     let correlation = message.correlation_id();
-    let link = session.link.clone();
+    let (link, cluster, here) = (session.link.clone(), session.grid.cluster().cloned(), session.grid.member_uuid());
     let sink = move |event: &ObjectEvent<'_>| {
+        // A client that has registered at every member hears of each object once: from the member that is there for longest.
+        let is_told_elsewhere = cluster.as_ref().filter(|_| local_only).is_some_and(|cluster| {
+            let view = cluster.view();
+            view.members.first().is_some_and(|first| first.uuid != here)
+        });
+        if is_told_elsewhere {
+            return;
+        }
         let message = add_distributed_object_listener::DistributedObjectEvent {
             name: event.name,
             service_name: event.service,
