@@ -59,7 +59,7 @@ pub(crate) struct Shared<R: AsyncRuntime, S: StateMachine> {
     pub(crate) replica: Arc<Replica<S, R::Instant>>,
     pub(crate) lease: Lease,
     pub(crate) log_size: Arc<Size>,
-    log: RaftLog,
+    pub(crate) log: RaftLog,
     pub(crate) clock: Arc<GroupClock>,
     pub(crate) quorum: Arc<Quorum>,
     hurry: Arc<Hurry>,

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::transport::{BoxFuture, Lane, Transport};
 use crate::wire::{read_answers, write_requests};
-use crate::{GroupSettings, MemberId, TransportError};
+use crate::{Epoch, GroupSettings, MemberId, TransportError};
 
 type AnswerSender = oneshot::Sender<Result<Bytes, TransportError>>;
 type Waiting = BTreeMap<MemberId, Vec<(Bytes, AnswerSender)>>;
@@ -38,6 +38,10 @@ impl<R: AsyncRuntime> SharedHeartbeats<R> {
 }
 
 impl<R: AsyncRuntime> Transport for SharedHeartbeats<R> {
+    fn epoch(&self) -> Epoch {
+        self.transport.epoch()
+    }
+
     fn call(&self, to: MemberId, lane: Lane, request: Bytes) -> BoxFuture<Result<Bytes, TransportError>> {
         if lane != Lane::Heartbeats {
             return self.transport.call(to, lane, request);

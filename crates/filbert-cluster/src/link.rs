@@ -119,7 +119,7 @@ impl<S: StateMachine> Link<S> {
     ) -> impl Future<Output = Result<(Millis, Response<R>), Failed<R>>> + Send + use<R, S> {
         let Links { member, group, .. } = self.links;
         let (target, clock) = (self.target, Arc::clone(&self.links.clock));
-        let head = Head { to: target, group, time: clock.told() };
+        let head = Head { to: target, group, epoch: self.links.transport.epoch(), time: clock.told() };
         let call = R::timeout(timeout, self.links.transport.call(target, lane, request.write(&head)));
         async move {
             let answered = call.await.map_err(|_| Timeout { action, id: member, target, timeout })?;

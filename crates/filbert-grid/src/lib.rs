@@ -63,7 +63,7 @@ pub use clients::{ClientConnection, ClientInfo, ClientView, Clients, ConnectionI
 pub use clock::{Clock, SystemClock};
 pub use cluster::{
     Cluster, ClusterCounters, ClusterOrder, ClusterStatus, ClusterView, ClusterWarning, Definition, Definitions,
-    DefinitionsCallback, Done, GroupStatus, LinkCounters, MemberState, MemberStatus, MemberView, OrderDone,
+    DefinitionsCallback, Done, GroupStatus, LinkCounters, MemberState, MemberStatus, MemberView, OrderDone, PartitionLoss,
     Redefinition, ViewCallback,
 };
 pub use config::{

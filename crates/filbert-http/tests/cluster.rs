@@ -60,7 +60,7 @@ impl Cluster for Two {
     fn order(&self, order: ClusterOrder, done: OrderDone) {
         self.0.lock().unwrap().push(order);
         done(match order {
-            ClusterOrder::Leave(_) => Ok(()),
+            ClusterOrder::Leave(_) => Ok(String::new()),
             _ => Err(GridError::IllegalState("it is alive".to_owned())),
         });
     }

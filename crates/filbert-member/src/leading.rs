@@ -47,6 +47,9 @@ pub(crate) struct Said {
     /// The cluster that it is in.
     #[serde(with = "crate::text")]
     pub(crate) cluster: Uuid,
+    /// The epoch that it is in.
+    #[serde(default)]
+    pub(crate) epoch: u64,
     pub(crate) leading: Leading,
     pub(crate) figures: Vec<Figures>,
     /// Whether clients are let in at it. A member that does not say so does.
@@ -67,6 +70,10 @@ pub(crate) enum Standing {
     TakenOut,
     /// It is of another cluster.
     Stranger,
+    /// The cluster has gone on without it, in this epoch.
+    LeftBehind(u64),
+    /// The cluster has gone on with it, in this epoch, which it has not heard of.
+    Behind(u64),
 }
 
 /// The figures of a group, if this member leads it.

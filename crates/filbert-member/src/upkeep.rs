@@ -13,10 +13,10 @@ use filbert_cluster::{BootRuntime, Group, GroupId, GroupStatus, MemberId, Member
 use filbert_grid::Grid;
 use filbert_links::{Channel, Links};
 
-use crate::administration::{Ending, EndingSender, end};
 use crate::asking::Asking;
 use crate::leading::{Figures, Leading, Led, Said, Standing, figures};
 use crate::news::News;
+use crate::recovery::Recovery;
 use crate::registry::{Command, REGISTRY, RegistryState, Reply, redefine};
 use crate::replicator::PartitionGroup;
 use crate::service::{Request, read};
@@ -47,9 +47,9 @@ pub(crate) struct Upkeep {
     pub(crate) links: Arc<Links>,
     pub(crate) views: Arc<Views>,
     pub(crate) grid: Weak<Grid>,
-    pub(crate) ending: Arc<EndingSender>,
     /// Whether clients are let in here.
     pub(crate) serves: Arc<AtomicBool>,
+    pub(crate) recovery: Arc<Recovery>,
     /// After so long without an answer a member is taken for dead.
     pub(crate) dead_after: Duration,
 }
@@ -147,7 +147,7 @@ fn led<S: StateMachine>(id: GroupId, group: &Group<BootRuntime, S>) -> Option<Le
 impl Upkeep {
     /// Looks after the groups until the future is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
-        tokio::join!(self.tell_others(), self.look_after(), self.announce());
+        tokio::join!(self.tell_others(), self.look_after(), self.announce(), self.recovery.remind());
     }
 
     /// Has the registry know the Compact schemas that clients send: they go to the members that are there, and not to those that join later.
@@ -191,7 +191,7 @@ impl Upkeep {
                 known = state.clone();
                 self.views.renew();
             }
-            news.tell(self.member, &state, |id| self.views.silent_for(id));
+            news.tell(self.member, &state, self.views.groups(), |id| self.views.silent_for(id));
             for (id, group) in (0..).map(GroupId).zip(&self.groups) {
                 self.step(group, &state, &state.places(id), &BTreeSet::new(), &mut handed).await;
             }
@@ -249,11 +249,10 @@ impl Upkeep {
         for (id, _) in state.members().filter(|(id, _)| *id != self.member) {
             // Whoever is not reached hears of it next time. The links have a limit for calls that are on their way.
             let call = self.links.call(id, Channel::Requests, request.clone());
-            let ending = self.ending.clone();
+            let recovery = self.recovery.clone();
             drop(tokio::spawn(async move {
-                let standing = call.await.ok().and_then(|answer| read::<Standing>(&answer).ok());
-                if standing == Some(Standing::TakenOut) {
-                    end(&ending, Ending::TakenOut);
+                if let Some(standing) = call.await.ok().and_then(|answer| read::<Standing>(&answer).ok()) {
+                    recovery.stand(standing);
                 }
             }));
         }
@@ -261,7 +260,8 @@ impl Upkeep {
 
     fn said(&self, state: &RegistryState, leading: &Leading, figures: Vec<Figures>) -> Said {
         let serves = self.serves.load(Ordering::SeqCst);
-        Said { cluster: state.cluster, leading: leading.clone(), figures, serves }
+        let (cluster, epoch, leading) = (state.cluster, self.recovery.epoch.get().0, leading.clone());
+        Said { cluster, epoch, leading, figures, serves }
     }
 
     async fn step<S: StateMachine>(

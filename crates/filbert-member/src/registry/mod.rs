@@ -4,6 +4,7 @@
 //! other's. Must not know a grid: whoever wants to know of changes waits for [`Registry::watch`].
 
 mod placement;
+mod recoveries;
 mod state;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use parking_lot::RwLock;
 use tokio::sync::{oneshot, watch};
 
 pub use state::{ClusterSettings, MapFacts, MemberFacts, RegistryState};
+pub(crate) use recoveries::Loss;
 pub(crate) use state::{Command, Reply, redefine};
 
 /// The registry's group. Groups of partitions count from 0.

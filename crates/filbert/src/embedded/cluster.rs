@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use filbert_grid::{Environment, Grid, GridConfig, threads};
 use filbert_hazelcast::DoorConfig;
-use filbert_links::{LinkSettings, Secret};
+use filbert_links::{LinkSettings, Secret, TlsSettings};
 use filbert_listen::Listener;
 use filbert_member::{ClusterSettings, Ending, Member, MemberError, MemberSettings, Starting};
 use tokio::runtime::Runtime;
@@ -21,7 +21,7 @@ const LEAVE_MAX: Duration = Duration::from_secs(30);
 
 /// Processors for each thread of the groups' runtime, and at most this many threads. What an entry costs is mostly tasks that wake each
 /// other: on one thread that is no system call, and what several groups send to a member goes in one write. A second thread pays only
-/// where the first one is busy and there are processors for both ([why](../../../../docs/decisions/0024-groups-share-a-thread.md)).
+/// where the first one is busy and there are processors for both ([why](../../../../docs/decisions/0026-groups-share-a-thread.md)).
 const PROCESSORS_PER_THREAD: usize = 8;
 const THREADS_MAX: usize = 8;
 
@@ -124,6 +124,10 @@ impl ClusterMember {
             }
             public_address => public_address,
         };
+        let tls = match &cluster.tls {
+            Some(files) => Some(TlsSettings::read(files).map_err(|error| MemberError::Settings(error.to_string()))?),
+            None => None,
+        };
         let settings = MemberSettings {
             listen,
             public_address,
@@ -137,7 +141,9 @@ impl ClusterMember {
                 replicas: cluster.replicas,
                 ..ClusterSettings::default()
             },
-            links: LinkSettings { secret: cluster.secret.map(Secret::new), ..LinkSettings::default() },
+            dead_after: cluster.heartbeat,
+            pair_continues: cluster.pair_continues,
+            links: LinkSettings { secret: cluster.secret.map(Secret::new), tls, ..LinkSettings::default() },
             serves_later: true,
             ..MemberSettings::default()
         };
@@ -189,6 +195,11 @@ impl ClusterMember {
             Ok(Some(why)) => *why,
             _ => std::future::pending().await,
         }
+    }
+
+    /// What the member holds.
+    pub(super) fn holdings(&self) -> String {
+        self.member.as_ref().map(Member::holdings).unwrap_or_default()
     }
 
     /// Leaves the cluster in order: returns when others have taken over, or that takes too long.
