@@ -16,10 +16,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use openraft::{AsyncRuntime, Instant};
 use openraft::async_runtime::WatchReceiver;
 use openraft::impls::EmptyNode;
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, VoteRequest};
+use openraft::{AsyncRuntime, Instant};
 
 use crate::state_machine::StateMachine;
 use crate::types::{Committed, Entry, LogId, Membership, Payload, Vote};

@@ -63,8 +63,8 @@ pub use clients::{ClientConnection, ClientInfo, ClientView, Clients, ConnectionI
 pub use clock::{Clock, SystemClock};
 pub use cluster::{
     Cluster, ClusterCounters, ClusterOrder, ClusterStatus, ClusterView, ClusterWarning, Definition, Definitions,
-    DefinitionsCallback, Done, GroupStatus, LinkCounters, MemberState, MemberStatus, MemberView, OrderDone, PartitionLoss,
-    Redefinition, ViewCallback,
+    DefinitionsCallback, Done, GroupStatus, LinkCounters, MemberState, MemberStatus, MemberView, OrderDone,
+    PartitionLoss, Redefinition, ViewCallback,
 };
 pub use config::{
     BitmapConfig, ColumnConfig, EventJournalConfig, EvictionConfig, GridConfig, InMemoryFormat, IndexConfig, IndexKind,

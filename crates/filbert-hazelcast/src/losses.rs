@@ -84,23 +84,22 @@ impl LossListeners {
         self.listening.retain_mut(|listening| {
             let Some(link) = listening.link.upgrade() else { return false };
             listening.told.resize(losses.len().max(listening.told.len()), 0);
-            let told = listening.told.iter_mut().zip(losses);
-            for (partition, (told, loss)) in (0_i32..).zip(told) {
+            let Listening { correlation, about, local_only, .. } = *listening;
+            for (partition, (told, loss)) in (0_i32..).zip(listening.told.iter_mut().zip(losses)) {
                 let Some(loss) = loss.filter(|loss| loss.epoch > *told) else { continue };
                 *told = loss.epoch;
-                if listening.local_only && loss.kept_by != here {
+                if local_only && loss.kept_by != here {
                     continue;
                 }
-                link.outbox.append(|out| event(listening, partition, &loss, out));
+                link.outbox.append(|out| event(about, correlation, partition, &loss, out));
             }
             true
         });
     }
 }
 
-fn event(listening: &Listening, partition: i32, loss: &PartitionLoss, out: &mut Vec<u8>) {
-    let correlation = listening.correlation;
-    match listening.about {
+fn event(about: About, correlation: CorrelationId, partition: i32, loss: &PartitionLoss, out: &mut Vec<u8>) {
+    match about {
         About::AllMaps => {
             let lost_backup_count = i32::try_from(loss.copies_lost).unwrap_or(i32::MAX);
             let source = Some(loss.kept_by);

@@ -49,6 +49,7 @@ impl Cluster for Two {
                 member(2, MemberState::Unreachable, Some(Duration::from_secs(7))),
             ],
             groups: vec![GroupStatus { number: Some(0), leader: Some(1), voters, ..GroupStatus::default() }],
+            ..ClusterStatus::default()
         })
     }
 

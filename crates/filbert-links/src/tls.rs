@@ -88,9 +88,10 @@ impl TlsSettings {
             expected: "private key",
             why: error.to_string(),
         })?;
-        let name = files.name.as_ref().map(|name| {
-            ServerName::try_from(name.clone()).map_err(|_| TlsFilesError::Name(name.clone()))
-        });
+        let name = files
+            .name
+            .as_ref()
+            .map(|name| ServerName::try_from(name.clone()).map_err(|_| TlsFilesError::Name(name.clone())));
         let name = name.transpose()?;
         let provider = Arc::new(ring::default_provider());
         let algorithms = provider.signature_verification_algorithms;
@@ -127,8 +128,7 @@ fn dialling(
     authority: &Path,
 ) -> Result<Arc<dyn ClientCertVerifier>, TlsFilesError> {
     let of_chain = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
-    let unusable =
-        |why: String| TlsFilesError::Unusable { path: authority.display().to_string(), why };
+    let unusable = |why: String| TlsFilesError::Unusable { path: authority.display().to_string(), why };
     let of_chain = of_chain.map_err(|error| unusable(error.to_string()))?;
     Ok(match name {
         None => of_chain,
@@ -141,8 +141,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, TlsFilesError> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFilesError> {
-    let none =
-        |why: String| TlsFilesError::Pem { path: path.display().to_string(), expected: "certificate", why };
+    let none = |why: String| TlsFilesError::Pem { path: path.display().to_string(), expected: "certificate", why };
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes(path)?).collect();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),

@@ -62,7 +62,8 @@ async fn strangers_are_refused_whichever_side_dials() {
         settings.tls.as_mut().unwrap().server = TlsSettings::read(&of_members).unwrap().server;
         settings
     };
-    for (here, there) in [(stranger(), member()), (settings(&other.member(&directory, "x", Good::Now), None), member())] {
+    for (here, there) in [(stranger(), member()), (settings(&other.member(&directory, "x", Good::Now), None), member())]
+    {
         let refused = between(here, there).await.unwrap_err();
         assert!(refused.starts_with("cannot agree on TLS with the peer"), "{refused}");
     }
@@ -97,7 +98,9 @@ async fn a_stranger_without_a_certificate_gets_no_hello() {
     tokio::io::AsyncWriteExt::write_all(&mut stream, b"FLM1\x01").await.unwrap();
     let mut answer = [0; 33];
     stream.read_exact(&mut answer).await.unwrap();
-    tokio::io::AsyncWriteExt::write_all(&mut stream, b"no TLS at all, and far more than one record's head").await.unwrap();
+    tokio::io::AsyncWriteExt::write_all(&mut stream, b"no TLS at all, and far more than one record's head")
+        .await
+        .unwrap();
     let mut rest = Vec::new();
     // Closed, or reset when it had not read everything.
     let _reset = stream.read_to_end(&mut rest).await;

@@ -50,6 +50,9 @@ pub(crate) struct Said {
     /// The epoch that it is in.
     #[serde(default)]
     pub(crate) epoch: u64,
+    /// Its time of day, in Unix milliseconds.
+    #[serde(default)]
+    pub(crate) now_ms: Option<i64>,
     pub(crate) leading: Leading,
     pub(crate) figures: Vec<Figures>,
     /// Whether clients are let in at it. A member that does not say so does.

@@ -259,7 +259,7 @@ impl Starting {
         }
         let asking = Arc::new(Asking::new(of_registry, links.clone()));
         let maps_max = config.objects_max;
-        let views = Arc::new(Views::new(registry.clone(), settings.pair_continues));
+        let views = Arc::new(Views::new(registry.clone(), environment.clock.clone(), settings.pair_continues));
         let followed = Arc::new(Followed::new());
         let forwarding = Arc::new(Forwarding {
             member: id,

@@ -11,6 +11,9 @@ use filbert_cluster::MemberId;
 use crate::leading::FRESH;
 use crate::registry::RegistryState;
 
+/// Clocks that differ by more are told: a message takes far less.
+const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(5);
+
 /// One sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sentence {
@@ -42,6 +45,11 @@ pub(crate) enum Sentence {
     },
     /// All groups have leaders again.
     Regained,
+    /// A member's clock is another one than this one's.
+    Clock {
+        member: String,
+        ahead_ms: i64,
+    },
     /// Two members hold data.
     Pair {
         continues: bool,
@@ -79,6 +87,13 @@ impl fmt::Display for Sentence {
                  members that hold them are not there. If they are dead for good, `filbert cluster recover` tells what can be done"
             ),
             Sentence::Regained => f.write_str("all groups have leaders again"),
+            Sentence::Clock { member, ahead_ms } => write!(
+                f,
+                "the clock of {member} is {} s {} this one's: entries with a time to live, and leases of locks, end earlier or later by as much when the \
+                 partition's leader changes. Have the clocks of all members set alike (NTP)",
+                ahead_ms.unsigned_abs().div_ceil(1_000),
+                if *ahead_ms > 0 { "ahead of" } else { "behind" }
+            ),
             Sentence::Pair { continues: false } => f.write_str(
                 "two members hold data, and neither goes on without the other one: when one dies, the other one stops. A third member is recommended",
             ),
@@ -95,7 +110,9 @@ impl Sentence {
     fn log(&self) {
         match self {
             Sentence::Lost { .. } => tracing::error!("{self}"),
-            Sentence::Gone { .. } | Sentence::Silent { .. } | Sentence::Pair { .. } => tracing::warn!("{self}"),
+            Sentence::Gone { .. } | Sentence::Silent { .. } | Sentence::Pair { .. } | Sentence::Clock { .. } => {
+                tracing::warn!("{self}");
+            }
             _ => tracing::info!("{self}"),
         }
     }
@@ -108,6 +125,8 @@ pub(crate) struct News {
     members: BTreeMap<MemberId, String>,
     leaving: BTreeSet<MemberId>,
     silent: BTreeSet<MemberId>,
+    /// Members whose clocks differ, as was told.
+    differ: BTreeSet<MemberId>,
     /// Whether all groups had leaders.
     were_led: bool,
     /// Whether it was told that they have no more.
@@ -123,10 +142,27 @@ impl News {
         here: MemberId,
         state: &RegistryState,
         groups: Groups,
+        clocks_ahead: &BTreeMap<MemberId, i64>,
         silent_for: impl Fn(MemberId) -> Duration,
     ) {
         self.look(here, state, silent_for).iter().for_each(Sentence::log);
         self.look_at_groups(state, groups).iter().for_each(Sentence::log);
+        self.look_at_clocks(clocks_ahead).iter().for_each(Sentence::log);
+    }
+
+    fn look_at_clocks(&mut self, clocks_ahead: &BTreeMap<MemberId, i64>) -> Vec<Sentence> {
+        let mut told = Vec::new();
+        for (id, ahead_ms) in clocks_ahead {
+            let differs = ahead_ms.unsigned_abs() > CLOCKS_DIFFER_MAX.as_millis() as u64;
+            if differs && self.differ.insert(*id) {
+                let member = self.members.get(id).cloned().unwrap_or_else(|| format!("member {id}"));
+                told.push(Sentence::Clock { member, ahead_ms: *ahead_ms });
+            } else if !differs {
+                self.differ.remove(id);
+            }
+        }
+        self.differ.retain(|id| clocks_ahead.contains_key(id));
+        told
     }
 
     fn look_at_groups(&mut self, state: &RegistryState, groups: Groups) -> Vec<Sentence> {
@@ -244,6 +280,21 @@ mod tests {
         let gone = "member 2 at db2:5701 is no member any more, the cluster has 1 member";
         assert_eq!(texts(&mut news, &state, &[]), [gone]);
         assert_eq!(texts(&mut news, &state, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn a_clock_that_is_off_is_told_once() {
+        let mut news = News::default();
+        let mut texts = |ahead_ms: i64| {
+            let told = news.look_at_clocks(&[(MemberId(2), ahead_ms)].into());
+            told.iter().map(Sentence::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(4_000), [""; 0]);
+        let told = texts(3_600_000);
+        assert!(told[0].starts_with("the clock of member 2 is 3600 s ahead of this one's"), "{told:?}");
+        assert_eq!(texts(3_600_100), [""; 0]);
+        assert_eq!(texts(0), [""; 0]);
+        assert!(texts(-60_000)[0].starts_with("the clock of member 2 is 60 s behind this one's"));
     }
 
     #[test]

@@ -191,7 +191,9 @@ impl Upkeep {
                 known = state.clone();
                 self.views.renew();
             }
-            news.tell(self.member, &state, self.views.groups(), |id| self.views.silent_for(id));
+            news.tell(self.member, &state, self.views.groups(), &self.views.clocks_ahead(), |id| {
+                self.views.silent_for(id)
+            });
             for (id, group) in (0..).map(GroupId).zip(&self.groups) {
                 self.step(group, &state, &state.places(id), &BTreeSet::new(), &mut handed).await;
             }
@@ -245,7 +247,13 @@ impl Upkeep {
     fn tell(&self, state: &RegistryState, leading: &Leading) {
         let figures = self.figures();
         self.views.hear_figures(self.member, figures.clone());
+<<<<<<< HEAD
         let request = Request::Leading(self.said(state, leading, figures)).write();
+=======
+        let (cluster, epoch, leading) = (state.cluster, self.recovery.epoch.get().0, leading.clone());
+        let now_ms = Some(self.views.now_ms());
+        let request = Request::Leading(Said { cluster, epoch, now_ms, leading, figures }).write();
+>>>>>>> ee71dbe (Members: format)
         for (id, _) in state.members().filter(|(id, _)| *id != self.member) {
             // Whoever is not reached hears of it next time. The links have a limit for calls that are on their way.
             let call = self.links.call(id, Channel::Requests, request.clone());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use filbert_cluster::{Epoch, GroupId, MemberId};
 use filbert_data::PartitionId;
 use filbert_grid::{
-    ClusterStatus, ClusterView, GroupStatus, MemberState, MemberStatus, MemberView, PartitionLoss, ViewCallback,
+    Clock, ClusterStatus, ClusterView, GroupStatus, MemberState, MemberStatus, MemberView, PartitionLoss, ViewCallback,
 };
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
@@ -20,6 +20,7 @@ use crate::registry::{Loss, MemberFacts, REGISTRY, Registry, RegistryState};
 /// What this member knows of the cluster.
 pub(crate) struct Views {
     registry: Arc<Registry>,
+    clock: Arc<dyn Clock>,
     /// Whether one of two members goes on alone, by this member's settings.
     pair_continues: bool,
     leaders: Mutex<Leaders>,
@@ -34,8 +35,13 @@ struct Heard {
     at: Instant,
     /// Whether it was heard of at all.
     ever: bool,
+<<<<<<< HEAD
     /// Whether clients are let in there, as it has said last.
     serves: bool,
+=======
+    /// By how much its clock was ahead then, in milliseconds.
+    ahead_ms: i64,
+>>>>>>> ee71dbe (Members: format)
 }
 
 impl fmt::Debug for Views {
@@ -45,9 +51,10 @@ impl fmt::Debug for Views {
 }
 
 impl Views {
-    pub(crate) fn new(registry: Arc<Registry>, pair_continues: bool) -> Self {
+    pub(crate) fn new(registry: Arc<Registry>, clock: Arc<dyn Clock>, pair_continues: bool) -> Self {
         Views {
             registry,
+            clock,
             pair_continues,
             leaders: Mutex::default(),
             heard: Mutex::default(),
@@ -78,8 +85,13 @@ impl Views {
             return standing;
         }
         if state.member(member).is_some() {
+<<<<<<< HEAD
             let heard = Heard { at: Instant::now(), ever: true, serves: said.serves };
             self.heard.lock().insert(member, heard);
+=======
+            let ahead_ms = said.now_ms.map_or(0, |theirs| theirs.saturating_sub(self.now_ms()));
+            self.heard.lock().insert(member, Heard { at: Instant::now(), ever: true, ahead_ms });
+>>>>>>> ee71dbe (Members: format)
         }
         self.hear(member, &said.leading);
         self.hear_figures(member, said.figures);
@@ -105,6 +117,16 @@ impl Views {
         self.leaders.lock().votes(member)
     }
 
+    /// The time of day here, in Unix milliseconds.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.now().0
+    }
+
+    /// By how much the clocks of other members were ahead of this one's when they were heard of last, in milliseconds; less than 0: behind.
+    pub(crate) fn clocks_ahead(&self) -> BTreeMap<MemberId, i64> {
+        self.heard.lock().iter().map(|(id, heard)| (*id, heard.ahead_ms)).collect()
+    }
+
     /// How long another member has not been heard of.
     pub(crate) fn silent_for(&self, member: MemberId) -> Duration {
         self.heard.lock().get(&member).map(|heard| heard.at.elapsed()).unwrap_or_default()
@@ -122,7 +144,11 @@ impl Views {
             let mut heard = self.heard.lock();
             heard.retain(|id, _| state.member(*id).is_some());
             for (id, _) in state.members() {
+<<<<<<< HEAD
                 heard.entry(id).or_insert_with(|| Heard { at: Instant::now(), ever: false, serves: false });
+=======
+                heard.entry(id).or_insert_with(|| Heard { at: Instant::now(), ever: false, ahead_ms: 0 });
+>>>>>>> ee71dbe (Members: format)
             }
         }
         {
@@ -181,13 +207,7 @@ impl Views {
 }
 
 /// What a member of a cluster is here, which says that it is in an epoch.
-pub(crate) fn standing(
-    state: &RegistryState,
-    here: Epoch,
-    cluster: Uuid,
-    member: MemberId,
-    epoch: Epoch,
-) -> Standing {
+pub(crate) fn standing(state: &RegistryState, here: Epoch, cluster: Uuid, member: MemberId, epoch: Epoch) -> Standing {
     if cluster != state.cluster && !state.cluster.is_nil() {
         return Standing::Stranger;
     }

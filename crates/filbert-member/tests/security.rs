@@ -72,7 +72,8 @@ async fn members_with_a_secret_or_certificates_or_both_form_a_cluster_and_strang
         let expected = if has_tls { "uses TLS" } else { "has a secret" };
         assert!(nothing.contains(expected), "{nothing}");
         if has_tls {
-            let other = greeted(&addresses[0], settings(&directory, Some(&strangers), "db4", secret)).await.unwrap_err();
+            let other =
+                greeted(&addresses[0], settings(&directory, Some(&strangers), "db4", secret)).await.unwrap_err();
             assert!(other.contains("cannot agree on TLS"), "{other}");
             let other = greeted(&addresses[0], settings(&directory, None, "db4", secret)).await.unwrap_err();
             assert!(other.contains("uses TLS"), "{other}");

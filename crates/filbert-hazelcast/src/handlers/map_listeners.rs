@@ -153,7 +153,8 @@ fn handle_add_partition_lost(session: &mut Session, message: &Message<'_>) -> Ou
     let request: add_partition_lost_listener::Request<'_> = message.decode()?;
     session.map(request.name)?;
     let (link, correlation) = (&session.link, message.correlation_id());
-    let response = session.views.listen_to_losses(link, correlation, About::OneMap, request.local_only, &session.grid)?;
+    let response =
+        session.views.listen_to_losses(link, correlation, About::OneMap, request.local_only, &session.grid)?;
     add_partition_lost_listener::Response { response }.encode(correlation, &mut session.out);
     Ok(())
 }

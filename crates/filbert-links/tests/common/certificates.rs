@@ -134,7 +134,8 @@ impl Identified {
     /// The files of a member whose certificate this authority signs.
     pub(crate) fn member(&self, directory: &Directory, name: &'static str, good: Good) -> TlsFiles {
         let signed = make(name, Some(self), good);
-        let file = |ending: &str| directory.path().join(format!("{}-{name}-{}.{ending}", self.name, uuid::Uuid::new_v4()));
+        let file =
+            |ending: &str| directory.path().join(format!("{}-{name}-{}.{ending}", self.name, uuid::Uuid::new_v4()));
         let files = TlsFiles { authority: file("ca"), certificate: file("pem"), key: file("key"), name: None };
         pem(&files.authority, "CERTIFICATE", &self.certificate);
         pem(&files.certificate, "CERTIFICATE", &signed.certificate);

@@ -142,7 +142,10 @@ impl Recovery {
     pub(crate) async fn fence(&self, fence: &Fence) -> Result<Surveyed, Refusal> {
         let known = self.epoch.get();
         if Epoch(fence.epoch) <= known {
-            return Err(Refusal(format!("it is in epoch {known}, expected an earlier one than {}", Epoch(fence.epoch))));
+            return Err(Refusal(format!(
+                "it is in epoch {known}, expected an earlier one than {}",
+                Epoch(fence.epoch)
+            )));
         }
         let leads = |group: &u32| self.copy(GroupId(*group)).is_some_and(|copy| copy.leads);
         if let Some(group) = fence.groups.keys().find(|group| leads(group)) {
@@ -219,7 +222,8 @@ impl Recovery {
         let known: BTreeSet<MemberId> = state.members().map(|(id, _)| id).chain(voters).collect();
         let until = Instant::now() + ANSWERS_MAX;
         let others = known.into_iter().filter(|id| *id != self.member);
-        let asked = others.map(async |id| Ok(self.ask::<Surveyed>(id, &Request::Survey, until).await?.map(|said| (id, said))));
+        let asked =
+            others.map(async |id| Ok(self.ask::<Surveyed>(id, &Request::Survey, until).await?.map(|said| (id, said))));
         let answers: Result<Vec<_>, RecoveryError> = futures_util::future::join_all(asked).await.into_iter().collect();
         let said = answers?.into_iter().flatten().chain([(self.member, own)]).collect();
         Ok(Plan::of(self.member, &state, &said)?)
@@ -248,7 +252,11 @@ impl Recovery {
 
     async fn carry_out(&self, plan: Plan) -> Result<String, RecoveryError> {
         let text = plan.text();
-        tracing::error!("the cluster goes on in epoch {} with the members {}. {text}", plan.epoch, joined(plan.there.iter().copied()));
+        tracing::error!(
+            "the cluster goes on in epoch {} with the members {}. {text}",
+            plan.epoch,
+            joined(plan.there.iter().copied())
+        );
         let (epoch, registry_too) = (plan.epoch, plan.registry().is_some());
         let said = self.fence_all(&plan).await?;
         // Whatever has come to a copy since it was planned is seen now, and nothing comes any more.

@@ -186,7 +186,9 @@ impl Lost {
                 "{name}: of the voters {voters}, there are {} left; it goes on with the copy of member {kept_by}, which ends at entry {index} of term {term}.",
                 self.there.len()
             ),
-            None => format!("{name}: of the voters {voters}, none is left; it begins empty, and all that it held is lost."),
+            None => {
+                format!("{name}: of the voters {voters}, none is left; it begins empty, and all that it held is lost.")
+            }
         }
     }
 }
@@ -311,7 +313,10 @@ mod tests {
         let text = plan.text();
         assert!(text.contains("1 of 2 groups have lost their majority"), "{text}");
         assert!(text.contains("3 at db3:1, 4 at db4:1, 5 at db5:1"), "{text}");
-        assert!(text.contains("Group 0: of the voters 1, 4, 5, there are 1 left; it goes on with the copy of member 1"), "{text}");
+        assert!(
+            text.contains("Group 0: of the voters 1, 4, 5, there are 1 left; it goes on with the copy of member 1"),
+            "{text}"
+        );
     }
 
     #[test]

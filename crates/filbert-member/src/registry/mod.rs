@@ -15,8 +15,8 @@ use filbert_store::{CodecError, Millis, Problem};
 use parking_lot::RwLock;
 use tokio::sync::{oneshot, watch};
 
-pub use state::{ClusterSettings, MapFacts, MemberFacts, RegistryState};
 pub(crate) use recoveries::Loss;
+pub use state::{ClusterSettings, MapFacts, MemberFacts, RegistryState};
 pub(crate) use state::{Command, Reply, redefine};
 
 /// The registry's group. Groups of partitions count from 0.

@@ -486,13 +486,7 @@ impl RegistryState {
         Reply::Done
     }
 
-    fn recover(
-        &mut self,
-        epoch: u64,
-        without: &BTreeSet<u64>,
-        losses: BTreeMap<u32, Loss>,
-        registry_too: bool,
-    ) {
+    fn recover(&mut self, epoch: u64, without: &BTreeSet<u64>, losses: BTreeMap<u32, Loss>, registry_too: bool) {
         let left_behind: Vec<_> = without.iter().filter_map(|id| Some((*id, self.members.get(id)?.clone()))).collect();
         if !self.recoveries.add(epoch, losses, left_behind.iter().cloned()) {
             return;
@@ -532,7 +526,15 @@ mod tests {
     fn facts(n: u128) -> MemberFacts {
         let address = format!("127.0.0.1:{}", 6_000 + n);
         let client_host = "127.0.0.1".to_owned();
-        MemberFacts { uuid: Uuid::from_u128(n), address, client_host, client_port: 5_701, is_lite: false, joined_ms: 0, version: 1 }
+        MemberFacts {
+            uuid: Uuid::from_u128(n),
+            address,
+            client_host,
+            client_port: 5_701,
+            is_lite: false,
+            joined_ms: 0,
+            version: 1,
+        }
     }
 
     fn founded(members: u64) -> RegistryState {

@@ -1,6 +1,12 @@
 //! What the tests of members share: members in one process that listen and join over real links, and waits that have a limit.
 
-#![allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests, and each uses a part of it")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests, and each uses a part of it"
+)]
 
 pub(crate) mod data;
 
