@@ -39,6 +39,16 @@ struct Mark {
 const STATES_MAX: usize = 400;
 
 impl Cluster {
+    /// A group is about to go on with a copy that ends at an entry: what only others had is lost, and its voters are others.
+    pub fn forget_lost(&self, group: u32, last: u64) {
+        let mut seen = self.0.invariants.lock().unwrap();
+        let is_kept = |of: u32, index: u64| of != group || index <= last;
+        seen.applied.retain(|(of, index), _| is_kept(*of, *index));
+        // By number of entries.
+        seen.states.retain(|(of, count), _| is_kept(*of, count.saturating_sub(1)));
+        seen.voters.clear();
+    }
+
     pub fn check_invariants(&self) {
         let mut seen = self.0.invariants.lock().unwrap();
         let seen = &mut *seen;

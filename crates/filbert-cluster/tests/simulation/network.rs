@@ -152,8 +152,8 @@ impl Transport for End {
     }
 }
 
-/// Where the time of its sender stands in a request, behind version, member and group; its kind follows. See `wire/messages.rs`.
-const REQUEST_TIME: usize = 13;
+/// Where the time of its sender stands in a request, behind version, member, group and epoch; its kind follows. See `wire/messages.rs`.
+const REQUEST_TIME: usize = 21;
 const APPEND: u8 = 1;
 
 /// A request that tells no time; the time of an append.

@@ -5,6 +5,7 @@ mod leases;
 mod members;
 mod partitions;
 mod planted;
+mod recovery;
 mod time;
 
 use std::future::Future;
