@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -251,10 +252,10 @@ def test_a_lost_majority_is_told_and_an_operator_has_the_rest_go_on(cluster):
     cluster.end(third, in_order=False)
     eventually(lambda: all(group["leader"] is None for group in status(first)["groups"]))
     assert status(first)["warnings"][0]["level"] == "critical"
-    eventually(lambda: "25 of 25 groups have no leader" in first.output())
+    eventually(lambda: re.search(r"(\d+) of \1 groups have no leader", first.output()))
     code, output, errors = ask(first, "recover")
     assert code == 1 and "--accept-data-loss" in errors, errors
-    assert "25 of 25 groups have lost their majority" in output and second.join_address in output, output
+    assert re.search(r"(\d+) of \1 groups have lost their majority", output) and second.join_address in output, output
     code, output, errors = ask(first, "recover", "--accept-data-loss")
     assert code == 0 and "goes on in epoch 1" in output, errors
     told = status(first)

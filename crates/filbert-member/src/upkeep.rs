@@ -247,13 +247,7 @@ impl Upkeep {
     fn tell(&self, state: &RegistryState, leading: &Leading) {
         let figures = self.figures();
         self.views.hear_figures(self.member, figures.clone());
-<<<<<<< HEAD
         let request = Request::Leading(self.said(state, leading, figures)).write();
-=======
-        let (cluster, epoch, leading) = (state.cluster, self.recovery.epoch.get().0, leading.clone());
-        let now_ms = Some(self.views.now_ms());
-        let request = Request::Leading(Said { cluster, epoch, now_ms, leading, figures }).write();
->>>>>>> ee71dbe (Members: format)
         for (id, _) in state.members().filter(|(id, _)| *id != self.member) {
             // Whoever is not reached hears of it next time. The links have a limit for calls that are on their way.
             let call = self.links.call(id, Channel::Requests, request.clone());
@@ -269,7 +263,7 @@ impl Upkeep {
     fn said(&self, state: &RegistryState, leading: &Leading, figures: Vec<Figures>) -> Said {
         let serves = self.serves.load(Ordering::SeqCst);
         let (cluster, epoch, leading) = (state.cluster, self.recovery.epoch.get().0, leading.clone());
-        Said { cluster, epoch, leading, figures, serves }
+        Said { cluster, epoch, now_ms: Some(self.views.now_ms()), leading, figures, serves }
     }
 
     async fn step<S: StateMachine>(

@@ -35,13 +35,10 @@ struct Heard {
     at: Instant,
     /// Whether it was heard of at all.
     ever: bool,
-<<<<<<< HEAD
     /// Whether clients are let in there, as it has said last.
     serves: bool,
-=======
     /// By how much its clock was ahead then, in milliseconds.
     ahead_ms: i64,
->>>>>>> ee71dbe (Members: format)
 }
 
 impl fmt::Debug for Views {
@@ -85,13 +82,9 @@ impl Views {
             return standing;
         }
         if state.member(member).is_some() {
-<<<<<<< HEAD
-            let heard = Heard { at: Instant::now(), ever: true, serves: said.serves };
-            self.heard.lock().insert(member, heard);
-=======
             let ahead_ms = said.now_ms.map_or(0, |theirs| theirs.saturating_sub(self.now_ms()));
-            self.heard.lock().insert(member, Heard { at: Instant::now(), ever: true, ahead_ms });
->>>>>>> ee71dbe (Members: format)
+            let heard = Heard { at: Instant::now(), ever: true, serves: said.serves, ahead_ms };
+            self.heard.lock().insert(member, heard);
         }
         self.hear(member, &said.leading);
         self.hear_figures(member, said.figures);
@@ -144,11 +137,8 @@ impl Views {
             let mut heard = self.heard.lock();
             heard.retain(|id, _| state.member(*id).is_some());
             for (id, _) in state.members() {
-<<<<<<< HEAD
-                heard.entry(id).or_insert_with(|| Heard { at: Instant::now(), ever: false, serves: false });
-=======
-                heard.entry(id).or_insert_with(|| Heard { at: Instant::now(), ever: false, ahead_ms: 0 });
->>>>>>> ee71dbe (Members: format)
+                let unheard = Heard { at: Instant::now(), ever: false, serves: false, ahead_ms: 0 };
+                heard.entry(id).or_insert(unheard);
             }
         }
         {

@@ -127,7 +127,7 @@ async fn beside<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
 }
 
 async fn same_everywhere(members: &[&Member]) {
-    for group in 0..24 {
+    for group in 0..members[0].groups().len() as u32 {
         until("all members have applied the same", || {
             let states: Vec<_> = members.iter().map(|member| member.group_state(group).unwrap()).collect();
             states.iter().all(|state| *state == states[0])

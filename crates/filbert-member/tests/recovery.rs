@@ -10,11 +10,20 @@ use std::time::Duration;
 use common::data::{found, have_all, is_whole, key, put};
 use common::{Proxy, join, join_all, listen, listen_all, listen_behind_proxies, stop, stop_all, until, within};
 use filbert_grid::{ClusterOrder, ClusterStatus, GridConfig, GridError, PartitionId};
-use filbert_member::{Ending, Member, MemberSettings};
+use filbert_member::{ClusterSettings, Ending, Member, MemberSettings};
 use uuid::Uuid;
 
 fn status(member: &Member) -> ClusterStatus {
     member.grid().cluster().unwrap().status().unwrap()
+}
+
+/// Groups of partitions, and the registry.
+fn groups() -> usize {
+    ClusterSettings::default().groups as usize + 1
+}
+
+fn all_lost() -> String {
+    format!("{0} of {0} groups have lost their majority", groups())
 }
 
 fn lost(member: &Member) -> usize {
@@ -53,7 +62,8 @@ async fn the_one_that_is_left_of_three_goes_on_with_what_it_holds_by_an_order_al
     until("all have all", || have_all(&members.iter().collect::<Vec<_>>())).await;
     let refused = recover(&members[0], true).await.unwrap_err();
     assert!(
-        refused.contains("all 25 groups have a majority of their voters") && refused.contains("nothing to"),
+        refused.contains(&format!("all {} groups have a majority of their voters", groups()))
+            && refused.contains("nothing to"),
         "{refused}"
     );
 
@@ -61,15 +71,12 @@ async fn the_one_that_is_left_of_three_goes_on_with_what_it_holds_by_an_order_al
     let before = partition_uuids(&left);
     let gone: Vec<u64> = members.iter().map(|member| member.id().0).collect();
     stop_all(members).await;
-    until("nobody leads", || lost(&left) == 25).await;
+    until("nobody leads", || lost(&left) == groups()).await;
     // What would be lost is told, and nothing is done.
     let told = recover(&left, false).await.unwrap();
-    assert!(
-        told.contains("25 of 25 groups have lost their majority") && told.contains("The registry: of the voters"),
-        "{told}"
-    );
+    assert!(told.contains(&all_lost()) && told.contains("The registry: of the voters"), "{told}");
     assert!(gone.iter().all(|id| told.contains(&format!("{id} at 127.0.0.1:"))), "{told}");
-    assert_eq!((lost(&left), status(&left).recoveries, left.registry().members().count()), (25, 0, 3));
+    assert_eq!((lost(&left), status(&left).recoveries, left.registry().members().count()), (groups(), 0, 3));
 
     let told = recover(&left, true).await.unwrap();
     assert!(told.contains("The cluster goes on in epoch 1"), "{told}");
@@ -118,7 +125,7 @@ async fn of_five_members_two_go_on_and_what_nobody_of_them_held_is_lost() {
     let expected = before.groups.len() - has_majority.len();
     until("most have no leader", || left.iter().all(|member| lost(member) == expected)).await;
     let told = recover(&left[0], false).await.unwrap();
-    assert!(told.contains(&format!("{expected} of 25 groups have lost their majority")), "{told}");
+    assert!(told.contains(&format!("{expected} of {} groups have lost their majority", groups())), "{told}");
     recover(&left[1], true).await.unwrap();
     // A group that has its majority gets no smaller by a death.
     let is_held = |group: &filbert_grid::GroupStatus| {
@@ -127,7 +134,8 @@ async fn of_five_members_two_go_on_and_what_nobody_of_them_held_is_lost() {
     until("all are led, and held by both", || left.iter().all(|it| status(it).groups.iter().all(is_held))).await;
     let both: Vec<&Member> = left.iter().collect();
     let map = left[0].grid().map("m").unwrap();
-    let group = |n: &u32| Some(map.partition_of(&key(*n)).0 % 24);
+    let of_partitions = ClusterSettings::default().groups;
+    let group = |n: &u32| Some(map.partition_of(&key(*n)).0 % of_partitions);
     let kept: BTreeSet<u32> = (0..600).filter(|n| !has_none.contains(&group(n))).collect();
     assert_eq!(found(&both, 0..600).await, kept);
     put(&both, 0..600).await;
@@ -135,7 +143,7 @@ async fn of_five_members_two_go_on_and_what_nobody_of_them_held_is_lost() {
     // Groups that had their majority have lost nothing, and say so to nobody.
     let losses = left[0].grid().cluster().unwrap().view().losses.clone();
     for (partition, loss) in (0..).zip(&losses) {
-        assert_eq!(loss.is_none(), has_majority.contains(&Some(partition % 24)), "partition {partition}");
+        assert_eq!(loss.is_none(), has_majority.contains(&Some(partition % of_partitions)), "partition {partition}");
     }
     stop_all(left).await;
 }
@@ -154,7 +162,7 @@ async fn those_that_were_left_behind_come_back_and_neither_serve_nor_overwrite()
     until("all have all", || have_all(&members.iter().collect::<Vec<_>>())).await;
     // All are cut off from each other.
     cut(&proxies, true);
-    until("nobody leads", || members.iter().all(|member| lost(member) == 25)).await;
+    until("nobody leads", || members.iter().all(|member| lost(member) == groups())).await;
     recover(&members[0], true).await.unwrap();
     put(&[&members[0]], 100..200).await;
     // The others are a majority of what they know.
@@ -202,13 +210,13 @@ async fn the_one_that_is_left_of_two_stops_unless_it_is_told_to_go_on() {
         let dies = pair.remove(0);
         let left = pair.remove(0);
         stop(dies).await;
-        until("nobody leads", || lost(&left) == 25).await;
+        until("nobody leads", || lost(&left) == groups()).await;
         if !continues {
             // Longer than it would go on after.
             let other = status(&left).members.iter().find(|member| member.id != left.id().0).unwrap().id;
             let silent = || status(&left).member(other).and_then(|member| member.silent_for);
             until("the other one is silent for long", || silent().is_some_and(|it| it > Duration::from_secs(6))).await;
-            assert_eq!((lost(&left), status(&left).recoveries), (25, 0));
+            assert_eq!((lost(&left), status(&left).recoveries), (groups(), 0));
             stop(left).await;
             continue;
         }

@@ -34,7 +34,7 @@ fn snapshot_bytes_received(grid: &Grid) -> u64 {
 }
 
 fn same(one: &Member, other: &Member) -> bool {
-    (0..24).all(|group| one.group_state(group) == other.group_state(group))
+    (0..one.groups().len() as u32).all(|group| one.group_state(group) == other.group_state(group))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -48,7 +48,7 @@ async fn members_of_this_version_and_of_the_next_are_one_cluster_whoever_begins(
         until("both hold all", || is_whole(&first, 2) && is_whole(&second, 2)).await;
         assert!(snapshot_bytes_received(second.grid()) > 0);
         let leads = |member: &Member| member.groups().iter().filter(|status| status.leads).count();
-        until("both lead", || leads(&first) == 12 && leads(&second) == 12).await;
+        until("both lead", || leads(&first) > 0 && leads(&first) == leads(&second)).await;
         // Changes through both.
         put(&[&first, &second], 1_000..1_500).await;
         until("both have all", || have_all(&[&first, &second]) && same(&first, &second)).await;
