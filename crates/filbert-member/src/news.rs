@@ -129,8 +129,8 @@ pub(crate) struct News {
     differ: BTreeSet<MemberId>,
     /// Whether all groups had leaders.
     were_led: bool,
-    /// Whether it was told that they have no more.
-    lost: bool,
+    /// So many have none any more, as was told last: leaders are missed one after the other.
+    lost: usize,
     /// Whether two members held data.
     were_two: bool,
 }
@@ -168,10 +168,10 @@ impl News {
     fn look_at_groups(&mut self, state: &RegistryState, groups: Groups) -> Vec<Sentence> {
         let mut told = Vec::new();
         if groups.without_leader == 0 {
-            told.extend(std::mem::take(&mut self.lost).then_some(Sentence::Regained));
+            told.extend((std::mem::take(&mut self.lost) > 0).then_some(Sentence::Regained));
             self.were_led = true;
-        } else if self.were_led && !self.lost {
-            self.lost = true;
+        } else if self.were_led && groups.without_leader > self.lost {
+            self.lost = groups.without_leader;
             told.push(Sentence::Lost { lost: groups.without_leader, groups: groups.all });
         }
         let are_two = state.is_complete() && state.members().filter(|(_, facts)| !facts.is_lite).count() == 2;
@@ -306,6 +306,7 @@ mod tests {
         // As long as there never was a leader, the cluster begins.
         assert_eq!(look(&state, 25, false), []);
         assert_eq!(look(&state, 0, false), []);
+        assert_eq!(look(&state, 12, false), [Sentence::Lost { lost: 12, groups: 25 }]);
         assert_eq!(look(&state, 25, false), [Sentence::Lost { lost: 25, groups: 25 }]);
         assert_eq!(look(&state, 3, false), []);
         assert_eq!(look(&state, 0, false), [Sentence::Regained]);
