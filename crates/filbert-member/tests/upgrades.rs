@@ -33,6 +33,11 @@ fn snapshot_bytes_received(grid: &Grid) -> u64 {
     grid.cluster().unwrap().counters().snapshot_bytes_received
 }
 
+/// Whether no log has its beginning any more, so that who joins needs a snapshot.
+fn are_purged(member: &Member) -> bool {
+    member.groups().iter().all(|status| status.purged.is_some())
+}
+
 fn same(one: &Member, other: &Member) -> bool {
     (0..one.groups().len() as u32).all(|group| one.group_state(group) == other.group_state(group))
 }
@@ -43,6 +48,7 @@ async fn members_of_this_version_and_of_the_next_are_one_cluster_whoever_begins(
     for (begins, joins) in [(&this, &next), (&next, &this)] {
         let (first, address) = start(begins.clone(), &[]).await;
         put(&[&first], 0..1_000).await;
+        until("its logs are purged", || are_purged(&first)).await;
         // A snapshot of the first, to the second.
         let (second, second_address) = start(joins.clone(), &address).await;
         until("both hold all", || is_whole(&first, 2) && is_whole(&second, 2)).await;
@@ -61,6 +67,7 @@ async fn members_of_this_version_and_of_the_next_are_one_cluster_whoever_begins(
         within("it leaves", first.leave()).await.unwrap();
         stop_all(vec![first]).await;
         put(&[&second], 1_500..2_000).await;
+        until("its logs are purged", || are_purged(&second)).await;
         let (third, _) = start(begins.clone(), &second_address).await;
         until("both hold all", || is_whole(&second, 2) && is_whole(&third, 2)).await;
         assert!(snapshot_bytes_received(third.grid()) > 0);
