@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal128Type, UInt64Type};
+use arrow_array::types::{Decimal256Type, UInt64Type};
 use arrow_array::{ArrayRef, BooleanArray, Decimal256Array};
 use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, FieldRef};
@@ -285,8 +285,10 @@ impl<T> Inner<T> {
     /// The averages by the state of the inner accumulator: how many there are, and their sum.
     fn averages(&self, state: &[ArrayRef]) -> Result<ArrayRef> {
         let [counts, sums] = state else { return Err(failed("an average has a count and a sum")) };
+        // DataFusion sums in more digits than it is told.
+        let sums = as_type(sums, &DataType::Decimal256(76, 16))?;
         let (Some(counts), Some(sums)) =
-            (counts.as_primitive_opt::<UInt64Type>(), sums.as_primitive_opt::<Decimal128Type>())
+            (counts.as_primitive_opt::<UInt64Type>(), sums.as_primitive_opt::<Decimal256Type>())
         else {
             return Err(failed("an average has a count and a sum of numbers"));
         };
@@ -301,9 +303,9 @@ impl<T> Inner<T> {
 }
 
 /// A sum of [`SHORT`] numbers divided by how many they are, with the digits of a quotient, rounded.
-fn average(sum: i128, count: u64) -> Option<i256> {
+fn average(sum: i256, count: u64) -> Option<i256> {
     let more_digits = i256::from_i128(10_i128.pow(21));
-    let (sum, count) = (i256::from_i128(sum).checked_mul(more_digits)?, i256::from_i128(count.into()));
+    let (sum, count) = (sum.checked_mul(more_digits)?, i256::from_i128(count.into()));
     let (whole, rest) = (sum.checked_div(count)?, sum.checked_rem(count)?.checked_abs()?);
     let step = if sum.is_negative() { -i256::ONE } else { i256::ONE };
     let is_up = rest.checked_add(rest)? >= count;

@@ -68,12 +68,19 @@ fn framed(expression: Expr, schema: &DFSchema) -> Planned<Transformed<Expr>> {
 /// Gives the order of a range with a distance a type that no bound is beyond; whether it had another.
 fn widen(function: &mut WindowFunction, schema: &DFSchema) -> bool {
     let frame = &function.params.window_frame;
-    let has_distance = |bound: &WindowFrameBound| match bound {
-        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => !distance.is_null(),
-        WindowFrameBound::CurrentRow => false,
-    };
-    let is_concerned =
-        frame.units == WindowFrameUnits::Range && (has_distance(&frame.start_bound) || has_distance(&frame.end_bound));
+    let distances = [&frame.start_bound, &frame.end_bound].into_iter().filter_map(|bound| match bound {
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) if !distance.is_null() => {
+            Some(distance)
+        }
+        _ => None,
+    });
+    // A distance that is no whole number stays refused.
+    let are_whole = distances.map(|distance| match distance.try_as_str() {
+        Some(written) => written.is_some_and(|written| written.parse::<i64>().is_ok()),
+        None => whole(distance).is_some(),
+    });
+    let are_whole: Vec<bool> = are_whole.collect();
+    let is_concerned = frame.units == WindowFrameUnits::Range && !are_whole.is_empty() && !are_whole.contains(&false);
     let [sort] = function.params.order_by.as_mut_slice() else { return false };
     let wider = match sort.expr.get_type(schema) {
         Ok(DataType::Int8 | DataType::Int16 | DataType::Int32) if is_concerned => DataType::Int64,
