@@ -29,6 +29,7 @@
 //!
 //! Start reading at [`Group`].
 
+mod acknowledged;
 mod awaiting;
 mod clock;
 mod counters;
@@ -44,7 +45,6 @@ mod members;
 mod origins;
 mod partitions;
 mod proposer;
-mod quorum;
 mod raft_log;
 mod replica;
 mod replicas;
