@@ -23,7 +23,7 @@
 //! While answers are late, reads stay at the time that was granted; a new leader is ahead of the old one's time by the reserve at most, and stays
 //! there until its own time of day has come so far.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -31,6 +31,7 @@ use filbert_store::Millis;
 use parking_lot::Mutex;
 
 use crate::MemberId;
+use crate::acknowledged::Acknowledged;
 use crate::group::WallClock;
 
 /// The time of a group on one member.
@@ -53,7 +54,7 @@ pub(crate) struct GroupClock {
     /// Terms and stamps of this member's entries on their way. Held while a stamp is given.
     on_way: Mutex<Vec<(u64, Millis)>>,
     /// What members have seen, as their answers in a term have said.
-    acknowledged: Mutex<(u64, BTreeMap<MemberId, Millis>)>,
+    acknowledged: Acknowledged<Millis>,
 }
 
 impl GroupClock {
@@ -69,7 +70,7 @@ impl GroupClock {
             reached: beginning(),
             oldest_on_way: AtomicI64::new(i64::MAX),
             on_way: Mutex::default(),
-            acknowledged: Mutex::default(),
+            acknowledged: Acknowledged::default(),
         }
     }
 
@@ -149,32 +150,14 @@ impl GroupClock {
 
     /// Takes note that a member has accepted a request of the leader of a term, and knows of a time.
     pub(crate) fn acknowledged(&self, term: u64, member: MemberId, time: Millis) {
-        let mut acknowledged = self.acknowledged.lock();
-        if acknowledged.0 < term {
-            *acknowledged = (term, BTreeMap::new());
-        }
-        if acknowledged.0 == term {
-            let known = acknowledged.1.entry(member).or_insert(time);
-            *known = time.max(*known);
-        }
+        self.acknowledged.note(term, member, time);
     }
 
     /// Lets reads go on to what majorities of all these sets of voters have acknowledged in a term; `false` if there is no such time
     /// yet, and no read may be served.
     pub(crate) fn grant(&self, term: u64, leader: MemberId, voters: &[BTreeSet<MemberId>]) -> bool {
-        let own = self.told();
-        let acknowledged = self.acknowledged.lock();
-        let known = |member: &MemberId| match &*acknowledged {
-            _ if *member == leader => Some(own),
-            (of, known) if *of == term => known.get(member).copied(),
-            _ => None,
-        };
-        let by_majority = |set: &BTreeSet<MemberId>| {
-            let mut times: Vec<Option<Millis>> = set.iter().map(known).collect();
-            times.sort_unstable_by(|one, other| other.cmp(one));
-            times.get(times.len() / 2).copied().flatten()
-        };
-        let Some(granted) = voters.iter().map(by_majority).min().flatten() else { return false };
+        let granted = self.acknowledged.by_majorities(term, leader, self.told(), voters);
+        let Some(granted) = granted else { return false };
         self.granted.fetch_max(granted.0, Ordering::SeqCst);
         true
     }

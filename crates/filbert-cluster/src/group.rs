@@ -15,6 +15,7 @@ use openraft::{AsyncRuntime, Instant};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::acknowledged::Acknowledged;
 use crate::appending::Hurry;
 use crate::clock::GroupClock;
 use crate::counters::{Counting, add};
@@ -22,7 +23,6 @@ use crate::lease::Lease;
 use crate::link::Links;
 use crate::partitions::Partitions;
 use crate::proposer::{self, Awaits, Waiting};
-use crate::quorum::Quorum;
 use crate::raft_log::{RaftLog, Size};
 use crate::replica::{Machine, Replica};
 use crate::snapshot::{SnapshotData, Taking};
@@ -61,7 +61,8 @@ pub(crate) struct Shared<R: AsyncRuntime, S: StateMachine> {
     pub(crate) log_size: Arc<Size>,
     pub(crate) log: RaftLog,
     pub(crate) clock: Arc<GroupClock>,
-    pub(crate) quorum: Arc<Quorum>,
+    /// When requests were sent that members have acknowledged, in nanoseconds.
+    pub(crate) acknowledged_ns: Arc<Acknowledged<u64>>,
     hurry: Arc<Hurry>,
     pub(crate) counting: Arc<Counting>,
     /// What the lease's nanoseconds are counted from.
@@ -124,22 +125,24 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         let replica = Arc::new(Replica::new(group, state, settings.origins, Arc::clone(&clock)));
         let log = RaftLog::new(settings.entry_bytes_max.saturating_mul(4));
         let (timeout, page_bytes) = (settings.request_timeout(), settings.page_bytes);
+        let install_timeout = timeout.max(Duration::from_millis(settings.install_ms_max));
         let (commit_hold, hurry) = (Duration::from_millis(settings.commit_hold_ms), Arc::<Hurry>::default());
         let bytes_per_s_max = settings.snapshot_bytes_per_s_max.max(1);
         let of_links = Arc::clone(&clock);
         let state = PhantomData;
         let counting = Arc::<Counting>::default();
         let of_counting = Arc::clone(&counting);
-        let (quorum, base) = (Arc::<Quorum>::default(), R::Instant::now());
+        let (acknowledged_ns, base) = (Arc::<Acknowledged<u64>>::default(), R::Instant::now());
         let now_ns = move || nanoseconds_since::<R>(base, R::Instant::now());
         let links = Links {
             transport,
             member,
             group,
             clock: of_links,
-            quorum: Arc::clone(&quorum),
+            acknowledged_ns: Arc::clone(&acknowledged_ns),
             now_ns: Arc::new(now_ns),
             timeout,
+            install_timeout,
             commit_hold,
             hurry: Arc::clone(&hurry),
             page_bytes,
@@ -159,7 +162,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             log_size: log.size(),
             log,
             clock,
-            quorum,
+            acknowledged_ns,
             hurry,
             counting,
             base,

@@ -31,6 +31,7 @@
 //!
 //! Start reading at [`Group`].
 
+mod acknowledged;
 mod appending;
 mod awaiting;
 mod clock;
@@ -47,7 +48,6 @@ mod members;
 mod origins;
 mod partitions;
 mod proposer;
-mod quorum;
 mod raft_log;
 mod reform;
 mod replica;

@@ -18,10 +18,10 @@ use openraft::raft::{
 };
 use openraft::{AsyncRuntime, Instant, OptionalSend, RaftNetworkV2};
 
+use crate::acknowledged::Acknowledged;
 use crate::appending::{Appending, Hurry};
 use crate::clock::GroupClock;
 use crate::counters::{Counting, add};
-use crate::quorum::Quorum;
 use crate::snapshot::SnapshotData;
 use crate::state_machine::StateMachine;
 use crate::transport::{Lane, Transport};
@@ -32,20 +32,19 @@ use crate::{GroupId, MemberId, TransportError};
 /// Tries of one page before the snapshot is begun anew.
 const PAGE_TRIES_MAX: usize = 5;
 
-/// How long a member may take to install a snapshot, whose indexes and columns it builds: else it would be brought the whole again, for ever.
-/// Should it die meanwhile, its connection breaks.
-const INSTALL_MAX: Duration = Duration::from_secs(10);
-
 /// What all links of a group share.
 pub(crate) struct Links<S> {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) member: MemberId,
     pub(crate) group: GroupId,
     pub(crate) clock: Arc<GroupClock>,
-    pub(crate) quorum: Arc<Quorum>,
+    /// When requests were sent that members have acknowledged, in nanoseconds.
+    pub(crate) acknowledged_ns: Arc<Acknowledged<u64>>,
     /// Nanoseconds of the group's clock.
     pub(crate) now_ns: Arc<dyn Fn() -> u64 + Send + Sync>,
     pub(crate) timeout: Duration,
+    /// Of the last page of a snapshot, which is answered when all is installed.
+    pub(crate) install_timeout: Duration,
     /// How long news of a commit may wait for a request that goes anyway.
     pub(crate) commit_hold: Duration,
     pub(crate) hurry: Arc<Hurry>,
@@ -62,11 +61,12 @@ impl<S> Clone for Links<S> {
         Links {
             transport: Arc::clone(&self.transport),
             clock: Arc::clone(&self.clock),
-            quorum: Arc::clone(&self.quorum),
+            acknowledged_ns: Arc::clone(&self.acknowledged_ns),
             now_ns: Arc::clone(&self.now_ns),
             member: self.member,
             group: self.group,
             timeout: self.timeout,
+            install_timeout: self.install_timeout,
             commit_hold: self.commit_hold,
             hurry: Arc::clone(&self.hurry),
             page_bytes: self.page_bytes,
@@ -145,7 +145,7 @@ impl<S: StateMachine> Link<S> {
     ) -> impl Future<Output = Result<AppendEntriesResponse<Types<R>>, Failed<R>>> + Send + use<R, S> {
         let (clock, target, term) = (Arc::clone(&self.links.clock), self.target, append.vote.leader_id.term);
         clock.promise();
-        let (quorum, sent_ns) = (Arc::clone(&self.links.quorum), (self.links.now_ns)());
+        let (acknowledged_ns, sent_ns) = (Arc::clone(&self.links.acknowledged_ns), (self.links.now_ns)());
         let call = self.call(lane, RPCTypes::AppendEntries, &Request::Append(append));
         async move {
             let (time, answer) = match call.await? {
@@ -155,7 +155,7 @@ impl<S: StateMachine> Link<S> {
             // Who has gone on to a higher vote may have voted before it knew of the time.
             if !matches!(answer, AppendEntriesResponse::HigherVote(_)) {
                 clock.acknowledged(term, target, time);
-                quorum.acknowledged(term, target, sent_ns);
+                acknowledged_ns.note(term, target, sent_ns);
             }
             Ok(answer)
         }
@@ -269,8 +269,8 @@ impl<S: StateMachine> Link<S> {
             add(&self.links.counting.snapshot_bytes_sent, page.len());
             // What comes late is not made up for: the limit is one of every moment.
             free_at = R::Instant::now() + self.time_of(page.len());
-            // The last page has no bytes, and is answered when all is installed.
-            let timeout = if page.is_empty() { INSTALL_MAX.max(self.links.timeout) } else { self.links.timeout };
+            // The last page has no bytes.
+            let timeout = if page.is_empty() { self.links.install_timeout } else { self.links.timeout };
             let snapshot = making.number;
             let request = Request::Page { vote, snapshot, number, page };
             let mut tries = 0;

@@ -23,6 +23,9 @@ pub struct GroupSettings {
     pub lease_ms: u64,
     /// After so long without an answer, a request counts as lost, in milliseconds. Default 300.
     pub request_ms_max: u64,
+    /// How long a member may take to install a snapshot, whose indexes and columns it builds, in milliseconds; a shorter time than that would have
+    /// it brought the whole again and again. Default 10,000. If the member dies meanwhile, its connection breaks.
+    pub install_ms_max: u64,
     /// After so long without a result, whoever submitted is told that the outcome is unknown, in milliseconds. Default 5,000: a failover is
     /// over long before.
     pub answer_ms_max: u64,
@@ -58,6 +61,7 @@ impl Default for GroupSettings {
             election_ms_min: 350,
             lease_ms: 700,
             request_ms_max: 300,
+            install_ms_max: 10_000,
             answer_ms_max: 5_000,
             log_bytes_max: 8 << 20,
             log_entries_max: 8_192,

@@ -102,7 +102,7 @@ fn leading<R: AsyncRuntime, S: StateMachine>(group: &Shared<R, S>, now: &RaftMet
         group.clock.promise();
         group.nanoseconds(R::Instant::now())
     } else {
-        group.quorum.since(term, group.member, voters)?
+        group.acknowledged_ns.by_majorities(term, group.member, u64::MAX, voters)?
     };
     group.clock.grant(term, group.member, voters).then_some((term, acknowledged_ns))
 }
