@@ -21,7 +21,7 @@ DOORS = ["--http", "127.0.0.1:0", "--postgres", "127.0.0.1:0"]
 
 def started(ports):
     """The members of the guide's first example."""
-    lines = CLUSTER.lines("sh")
+    lines = [line for line in CLUSTER.lines("sh") if line.startswith("filbert --listen ")]
     assert len(lines) == len(ports)
     named = sorted(set(re.findall(r":(57\d\d)", " ".join(lines))))
     of = dict(zip(named, ports, strict=True))
@@ -87,9 +87,9 @@ def test_a_cluster(tmp_path):
         eventually(lambda: is_whole(3))
         code, told = http(first, "GET")
         assert code == 200 and told.keys() == status().keys()
-        (order,) = CLUSTER.quoted(r"\{.*\}")
-        assert json.loads(order)["order"] == "leave"
-        code, told = http(first, "POST", json.dumps({**json.loads(order), "member": id_of(ports[2])}))
+        orders = {order["order"]: order for order in map(json.loads, CLUSTER.quoted(r"\{.*\}"))}
+        assert orders.keys() == {"leave", "recover"}
+        code, told = http(first, "POST", json.dumps({**orders["leave"], "member": id_of(ports[2])}))
         assert code == 200, told
         assert members.pop().wait() == 0
         # A third again, which dies and is taken out.
@@ -102,8 +102,11 @@ def test_a_cluster(tmp_path):
         assert code == 0, errors
         assert len(status()["members"]) == 2
         # Nothing is lost, so there is nothing to recover.
-        code, _, errors = ask(commands["recover"])
-        assert code == 1 and errors
+        for flags in ("", " --accept-data-loss"):
+            code, _, errors = ask(commands["recover"] + flags)
+            assert code == 1 and errors
+        code, told = http(first, "POST", json.dumps(orders["recover"]))
+        assert code >= 400, told
     finally:
         for member in members:
             os.kill(member.process_id, signal.SIGKILL)

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use common::data::key;
 use common::{LIMIT, join_all, listen, listen_all, stop_all, until, within};
 use filbert_cluster::{GroupSettings, MemberId};
 use filbert_data::compact::{FieldDescriptor, FieldKind, Schema};
@@ -85,10 +86,6 @@ impl EntrySink for Heard {
     fn deliver(&self, _: &EntryEvent<'_>) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
-}
-
-fn key(n: u32) -> Vec<u8> {
-    format!("some-key-{n:06}").into_bytes()
 }
 
 /// Makes a change at whichever member leads, and again where that is safe; `false` if its outcome is not known.
