@@ -65,9 +65,11 @@ type history struct {
 	records []record
 	// names of clients, by number.
 	names []string
+	// witnesses are those that ask members that must not answer: how long they wait is no figure.
+	witnesses map[int]bool
 }
 
-func newHistory() *history { return &history{begun: time.Now()} }
+func newHistory() *history { return &history{begun: time.Now(), witnesses: map[int]bool{}} }
 
 // now is the time since the beginning.
 func (h *history) now() time.Duration { return time.Since(h.begun) }
@@ -78,6 +80,15 @@ func (h *history) client(name string) int {
 	defer h.lock.Unlock()
 	h.names = append(h.names, name)
 	return len(h.names) - 1
+}
+
+// witness gives a witness its number.
+func (h *history) witness(name string) int {
+	number := h.client(name)
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.witnesses[number] = true
+	return number
 }
 
 // make has a client make an operation, and records it.
@@ -96,4 +107,17 @@ func (h *history) since(from int) []record {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	return append([]record{}, h.records[from:]...)
+}
+
+// withoutWitnesses are those of the records that are not of witnesses.
+func (h *history) withoutWitnesses(records []record) []record {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	var others []record
+	for _, r := range records {
+		if !h.witnesses[r.client] {
+			others = append(others, r)
+		}
+	}
+	return others
 }

@@ -5,7 +5,9 @@
 //
 //	main -> run: a history = load (clients) + scenarios (faults) -> model (Porcupine) -> figures
 //	     -> series: the same fault many times, for figures
-//	sandbox: namespaces and links    cluster: members    client, worker: clients in Go and Python
+//	sandbox: namespaces and links    cluster: members    client, worker: clients in Go and Python    witness: clients of one member alone
+//
+// Defects that are planted (folder planted) show that the checks find them.
 
 package main
 
@@ -35,7 +37,9 @@ type settings struct {
 	pace       time.Duration
 	verbose    bool
 	sandboxed  bool
-	network    *network
+	// planted tells that the program has a defect that must be found.
+	planted bool
+	network *network
 }
 
 // newNetwork is where the next cluster runs: the namespaces are the same, with all links whole.
@@ -72,6 +76,7 @@ func chaos() (int, error) {
 	flag.IntVar(&s.operations, "operations", 500, "operations of a history, at least")
 	flag.DurationVar(&s.pace, "pace", 25*time.Millisecond, "between two operations of a client")
 	flag.BoolVar(&s.verbose, "verbose", false, "tell each fault")
+	flag.BoolVar(&s.planted, "planted", false, "the program has a defect that must be found: the run fails when it is not")
 	only := flag.String("scenario", "", "scenarios, separated by commas; all of them if empty: "+strings.Join(names, ", "))
 	seed := flag.Int64("seed", 0, "seed of what clients do and what goes wrong; 0 takes one from the clock")
 	minutes := flag.Float64("minutes", 0, "go on with new seeds for so long; 0: every scenario once")
@@ -191,12 +196,19 @@ func runScenarios(s *settings, only string, seed int64, long time.Duration) (int
 				by[each.name].merge(f)
 				total.merge(f)
 			}
+			if s.planted && f != nil && f.findings > 0 {
+				fmt.Printf("the planted defect was found: %s, seed %d\n", each.name, seed+int64(round))
+				return 0, nil
+			}
 			if err != nil {
 				status = 1
 				fmt.Printf("  FAILED: %s: %v\n  again by: --scenario %s --seed %d --members %d\n", each.name, err, each.name,
 					seed+int64(round), s.members)
 			}
 		}
+	}
+	if s.planted {
+		return 1, fmt.Errorf("the planted defect was not found in %d histories", total.histories)
 	}
 	if long > 0 {
 		fmt.Printf("\nin %s:\n%s\n", time.Since(begun).Round(time.Second), figuresHead)

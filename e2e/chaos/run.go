@@ -35,7 +35,7 @@ func runScenario(settings *settings, s scenario, seed int64, until time.Time) (*
 		w := newWorkload(fmt.Sprintf("%s-%d", name, number))
 		say := func(format string, words ...interface{}) {
 			if settings.verbose {
-				fmt.Printf("    %s %s\n", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, words...))
+				fmt.Printf("    %s %s\n", time.Now().UTC().Format("15:04:05.000"), fmt.Sprintf(format, words...))
 			}
 		}
 		n := &nemesis{cluster: c, random: random, workload: w, say: say, caller: participants[0].keeper}
@@ -56,6 +56,7 @@ func runScenario(settings *settings, s scenario, seed int64, until time.Time) (*
 // runHistory runs one history and checks it.
 func runHistory(settings *settings, s scenario, n *nemesis, of []participant, folder string) (*figures, error) {
 	crowd := startCrowd(of, n.workload, settings.pace, n.random)
+	n.history = crowd.history
 	release, failed := crowd.keep(of[1].keeper)
 	time.Sleep(warmUp)
 	if failed == nil {
@@ -81,7 +82,7 @@ func runHistory(settings *settings, s scenario, n *nemesis, of []participant, fo
 	}
 	f := newFigures()
 	f.histories = 1
-	f.add(crowd.history.since(0))
+	f.add(crowd.history.withoutWitnesses(crowd.history.since(0)))
 	lost, err := readEverywhere(n.cluster, crowd.history, n.workload)
 	if err != nil && failed == nil {
 		failed = err

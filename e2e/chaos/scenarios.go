@@ -56,6 +56,7 @@ type nemesis struct {
 	cluster  *cluster
 	random   *rand.Rand
 	workload *workload
+	history  *history
 	// caller is a client of the nemesis's own.
 	caller *caller
 	say    func(format string, words ...interface{})
@@ -90,16 +91,29 @@ func (n *nemesis) majority() []*member {
 	return running[:len(running)/2+1]
 }
 
-// replace kills a member and starts another one in its place after a while.
+// replace kills a member; another one takes its place.
 func (n *nemesis) replace(m *member, after time.Duration) error {
-	n.say("member %d is killed, and another one takes its place after %s", m.number, after)
-	n.cluster.kill(m)
-	time.Sleep(after)
-	_, err := n.cluster.start(m.number)
+	_, err := n.renew(m, after)
 	return err
 }
 
+// renew is as replace, and gives the new member back.
+func (n *nemesis) renew(m *member, after time.Duration) (*member, error) {
+	n.say("member %d is killed, and another one takes its place after %s", m.number, after)
+	n.cluster.kill(m)
+	time.Sleep(after)
+	return n.cluster.start(m.number)
+}
+
 func (n *nemesis) pause(long time.Duration, members ...*member) error {
+	// What a member is asked while it is paused it answers at once when it goes on, before it hears of anything.
+	for _, m := range members {
+		forget, err := n.watch(m)
+		if err != nil {
+			return err
+		}
+		defer forget()
+	}
 	for _, m := range members {
 		n.say("member %d is paused for %s", m.number, long)
 		n.cluster.pause(m)
@@ -140,6 +154,11 @@ func (n *nemesis) cutOff(m *member, fromClients bool) error {
 func (n *nemesis) isolate(m *member, fromClients bool) error {
 	long := n.between(3_000, 6_000)
 	n.say("member %d is cut off for %s, from clients too: %v", m.number, long, fromClients)
+	forget, err := n.watch(m)
+	if err != nil {
+		return err
+	}
+	defer forget()
 	if err := n.cutOff(m, fromClients); err != nil {
 		return err
 	}
@@ -150,6 +169,11 @@ func (n *nemesis) isolate(m *member, fromClients bool) error {
 func (n *nemesis) oneWay(isDeaf bool) error {
 	m, long := n.leader(), n.between(3_000, 6_000)
 	n.say("member %d hears nobody: %v, else is not heard, for %s", m.number, isDeaf, long)
+	forget, err := n.watch(m)
+	if err != nil {
+		return err
+	}
+	defer forget()
 	for _, other := range n.cluster.running() {
 		if other == m {
 			continue
@@ -237,23 +261,32 @@ func leaveAndReplace(n *nemesis) error {
 	return err
 }
 
-// joinBySnapshot writes more to the groups of some keys than their logs keep, then has a new member take the place of one that led them.
+// joinBySnapshot has a lock that is held throughout be led by a member that was brought it by a snapshot: until it is, whoever leads it is replaced,
+// after more was written to the groups of some keys than their logs keep.
 func joinBySnapshot(n *nemesis) error {
 	kept := n.workload.lock(lockKeys)
-	for _, key := range []string{kept, n.workload.lock(0), n.workload.register(0), n.workload.register(1)} {
-		if err := n.fill(key); err != nil {
+	brought := map[*member]bool{}
+	for {
+		leads, err := n.cluster.leaderOf(kept)
+		if err != nil {
 			return err
 		}
+		if brought[leads] {
+			break
+		}
+		for _, key := range []string{kept, n.workload.lock(0), n.workload.register(0), n.workload.register(1)} {
+			if err := n.fill(key); err != nil {
+				return err
+			}
+		}
+		started, err := n.renew(leads, 0)
+		if err != nil {
+			return err
+		}
+		brought[started] = true
 	}
-	dies, err := n.cluster.leaderOf(kept)
-	if err != nil {
-		return err
-	}
-	if err := n.replace(dies, 0); err != nil {
-		return err
-	}
-	// The new member is handed what it is to lead one group at a time.
-	time.Sleep(n.between(3_000, 5_000))
+	// Others try to take the lock, and what the new members are to lead is handed to them one group at a time.
+	time.Sleep(n.between(2_000, 4_000))
 	return nil
 }
 

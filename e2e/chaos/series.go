@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"math/rand"
+	"sort"
 	"time"
 )
 
@@ -26,7 +27,11 @@ func runSeries(s *settings, kind string, count int, seed int64) (int, error) {
 	defer end()
 	w := newWorkload(kind)
 	random := rand.New(rand.NewSource(seed))
-	say := func(string, ...interface{}) {}
+	say := func(format string, words ...interface{}) {
+		if s.verbose {
+			fmt.Printf("    %s %s\n", time.Now().UTC().Format("15:04:05.000"), fmt.Sprintf(format, words...))
+		}
+	}
 	n := &nemesis{cluster: c, random: random, workload: w, say: say, caller: participants[0].keeper}
 	crowd := startCrowd(participants, w, s.pace, random)
 	time.Sleep(warmUp)
@@ -59,6 +64,9 @@ func runSeries(s *settings, kind string, count int, seed int64) (int, error) {
 		total.merge(of)
 		fmt.Printf("%s %3d: longest pause %5.2f s, over after %5.2f s, %d operations, errors: %s\n", kind, number,
 			quantile(of.longest, 1).Seconds(), took[len(took)-1].Seconds(), of.operations, of.errorsLine())
+		if s.verbose {
+			tellSlowest(crowd.history, records)
+		}
 	}
 	crowd.abandon()
 	lost, err := readEverywhere(c, crowd.history, n.workload)
@@ -85,4 +93,16 @@ func runSeries(s *settings, kind string, count int, seed int64) (int, error) {
 		return 1, failed
 	}
 	return 0, nil
+}
+
+// tellSlowest prints what took longest, and what was not acknowledged, with the time of day, by which it is found in the members' logs.
+func tellSlowest(h *history, records []record) {
+	sort.Slice(records, func(a, b int) bool { return records[a].took() > records[b].took() })
+	for number, r := range records {
+		if number >= 5 && r.result.Outcome == acknowledged {
+			continue
+		}
+		at := func(since time.Duration) string { return h.begun.Add(since).UTC().Format("15:04:05.000") }
+		fmt.Printf("    %s .. %s %s: %s %s\n", at(r.call), at(r.returned), h.names[r.client], describe(asked{r.client, r.op}, r.result), r.op.Key)
+	}
 }

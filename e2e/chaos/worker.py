@@ -9,7 +9,7 @@ import hazelcast
 from hazelcast import errors
 
 # A cluster divides its partitions into so many groups.
-GROUPS = 24
+GROUPS = 12
 
 # Errors that say that nothing was made: the request was not taken, however often the client sent it.
 REFUSED = (

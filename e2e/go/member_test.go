@@ -7,10 +7,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,7 +29,10 @@ var servesPostgresLine = regexp.MustCompile(`^serves: PostgreSQL on (127\.0\.0\.
 // realHazelcast tells whether the suite runs against the original, which checks its expectations.
 var realHazelcast = os.Getenv("FILBERT_E2E_TARGET") == "hazelcast"
 
-// shared is the member that most tests use.
+// members of the cluster that most tests use.
+var members = membersWanted()
+
+// shared is the member that most tests use. With FILBERT_E2E_MEMBERS=3 it is the first of a cluster of three.
 var shared *member
 
 // limit turns a wait that would never end into a failure.
@@ -43,7 +49,7 @@ type member struct {
 }
 
 // startMember runs the program on the port, 0 for any, and returns when it serves.
-func startMember(port int, config string) (*member, error) {
+func startMember(port int, config string, more ...string) (*member, error) {
 	var command []string
 	if err := json.Unmarshal([]byte(os.Getenv("FILBERT_E2E_MEMBER")), &command); err != nil || len(command) == 0 {
 		return nil, fmt.Errorf("FILBERT_E2E_MEMBER is not set; run `cargo xtask e2e go`")
@@ -53,6 +59,7 @@ func startMember(port int, config string) (*member, error) {
 		return nil, err
 	}
 	arguments := append(command[1:], "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--config", path)
+	arguments = append(arguments, more...)
 	process := exec.Command(command[0], arguments...)
 	output, err := process.StdoutPipe()
 	if err != nil {
@@ -87,14 +94,91 @@ func (m *member) stop() {
 	_ = m.process.Wait()
 }
 
-func TestMain(m *testing.M) {
-	var err error
-	if shared, err = startMember(0, "member.yaml"); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
+// kill ends the member at once.
+func (m *member) kill() {
+	_ = m.process.Process.Kill()
+	_ = m.process.Wait()
+}
+
+// freeAddresses are as many as wanted that are free now.
+func freeAddresses(count int) ([]string, error) {
+	var addresses []string
+	for n := 0; n < count; n++ {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer listener.Close()
+		addresses = append(addresses, listener.Addr().String())
 	}
-	status := m.Run()
-	shared.stop()
+	return addresses, nil
+}
+
+// startCluster starts so many members at once; those that have started come back also with an error.
+func startCluster(count int) ([]*member, error) {
+	addresses, err := freeAddresses(count)
+	if err != nil {
+		return nil, err
+	}
+	starting, errs := make([]*member, count), make(chan error, count)
+	for n, address := range addresses {
+		go func(n int, address string) {
+			var err error
+			starting[n], err = startMember(0, "member.yaml", "--join", strings.Join(addresses, ","), "--member-listen", address)
+			errs <- err
+		}(n, address)
+	}
+	for range addresses {
+		if failed := <-errs; failed != nil {
+			err = failed
+		}
+	}
+	var started []*member
+	for _, each := range starting {
+		if each != nil {
+			started = append(started, each)
+		}
+	}
+	return started, err
+}
+
+func membersWanted() int {
+	count, err := strconv.Atoi(os.Getenv("FILBERT_E2E_MEMBERS"))
+	if err != nil {
+		return 1
+	}
+	return count
+}
+
+// startShared starts the member that most tests use, and those of its cluster.
+func startShared() ([]*member, error) {
+	if members > 1 {
+		return startCluster(members)
+	}
+	alone, err := startMember(0, "member.yaml")
+	if err != nil {
+		return nil, err
+	}
+	return []*member{alone}, nil
+}
+
+func TestMain(m *testing.M) {
+	started, err := startShared()
+	status := 1
+	if err == nil {
+		shared = started[0]
+		status = m.Run()
+	} else {
+		fmt.Println(err)
+	}
+	if len(started) == 1 {
+		started[0].stop()
+	} else {
+		// At once: the last two of three cannot leave in order before the first is taken for dead.
+		for _, each := range started {
+			each.kill()
+		}
+	}
 	os.Exit(status)
 }
 

@@ -2,6 +2,7 @@
 'use strict';
 
 const assert = require('node:assert/strict');
+const net = require('node:net');
 const path = require('node:path');
 const readline = require('node:readline');
 const { spawn } = require('node:child_process');
@@ -14,14 +15,16 @@ const SERVES_POSTGRES = /^serves: PostgreSQL on 127\.0\.0\.1:(\d+)/;
 const LIMIT_MS = 60_000;
 
 const realHazelcast = process.env.FILBERT_E2E_TARGET === 'hazelcast';
+/** Members of the cluster that each file's tests use. */
+const members = Number(process.env.FILBERT_E2E_MEMBERS ?? 1);
 
 class Member {
     /** Runs the program and resolves when it serves. */
-    static start({ port = 0, config = 'member.yaml' } = {}) {
+    static start({ port = 0, config = 'member.yaml', more = [] } = {}) {
         const command = JSON.parse(process.env.FILBERT_E2E_MEMBER || '[]');
         assert(command.length > 0, 'FILBERT_E2E_MEMBER is not set; run `cargo xtask e2e node`');
         const file = path.join(__dirname, '..', 'shared', config);
-        const options = ['--listen', `127.0.0.1:${port}`, '--config', file];
+        const options = ['--listen', `127.0.0.1:${port}`, '--config', file, ...more];
         const child = spawn(command[0], [...command.slice(1), ...options], { stdio: ['ignore', 'pipe', 'inherit'] });
         return new Promise((resolve, reject) => {
             let postgresPort;
@@ -42,13 +45,34 @@ class Member {
         this.address = `127.0.0.1:${port}`;
     }
 
-    /** Ends the member as an operator does. */
-    stop() {
+    /** Ends the member as an operator does, or at once. */
+    stop(signal = 'SIGTERM') {
         if (this.child.exitCode !== null || this.child.signalCode !== null) return Promise.resolve();
         const ended = new Promise((resolve) => this.child.once('exit', resolve));
-        this.child.kill('SIGTERM');
+        this.child.kill(signal);
         return ended;
     }
+}
+
+/** Addresses that are free now. */
+async function freeAddresses(count) {
+    const servers = [];
+    for (let n = 0; n < count; n++) {
+        const server = net.createServer();
+        await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+        servers.push(server);
+    }
+    const addresses = servers.map((server) => `127.0.0.1:${server.address().port}`);
+    await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+    return addresses;
+}
+
+/** Starts a member, or as many as FILBERT_E2E_MEMBERS says as one cluster. */
+async function startMembers() {
+    if (members === 1) return [await Member.start()];
+    const addresses = await freeAddresses(members);
+    const start = (address) => Member.start({ more: ['--join', addresses.join(','), '--member-listen', address] });
+    return Promise.all(addresses.map(start));
 }
 
 const silent = { log() {}, error() {}, warn() {}, info() {}, debug() {}, trace() {} };
@@ -62,22 +86,27 @@ function clientConfig(address, more = {}) {
     };
 }
 
-/** What each file of tests shares: a member, clients that end with the file; `prepare` runs once before its tests. */
+/**
+ * What each file of tests shares: a member, which is the first of a cluster with FILBERT_E2E_MEMBERS=3, and clients, all of which end with
+ * the file; `prepare` runs once before its tests.
+ */
 function suite(prepare = async () => {}) {
-    const shared = { member: null, client: null, clients: [] };
+    const shared = { member: null, members: [], client: null, clients: [] };
     shared.connect = async (more) => {
         const client = await Client.newHazelcastClient(clientConfig(shared.member.address, more));
         shared.clients.push(client);
         return client;
     };
     before(async () => {
-        shared.member = await Member.start();
+        shared.members = await startMembers();
+        [shared.member] = shared.members;
         shared.client = await shared.connect();
         await prepare(shared);
     });
     after(async () => {
         await Promise.all(shared.clients.map((client) => client.shutdown()));
-        await shared.member.stop();
+        // At once: the last two of three cannot leave in order before the first is taken for dead.
+        await Promise.all(shared.members.map((member) => member.stop(members === 1 ? 'SIGTERM' : 'SIGKILL')));
     });
     return shared;
 }
@@ -91,4 +120,4 @@ async function eventually(check) {
     }
 }
 
-module.exports = { Member, clientConfig, eventually, realHazelcast, suite };
+module.exports = { Member, clientConfig, eventually, members, realHazelcast, suite };

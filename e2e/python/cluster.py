@@ -20,35 +20,44 @@ def free_ports(count):
             each.close()
 
 
+def together(start, whats):
+    """Starts members at once: what `start` gives for each. If one fails, all that have started end."""
+    started, failures = [None] * len(whats), []
+
+    def run(at, what):
+        try:
+            started[at] = start(what)
+        except Exception as error:
+            failures.append(error)
+
+    starting = [threading.Thread(target=run, args=each) for each in enumerate(whats)]
+    for each in starting:
+        each.start()
+    for each in starting:
+        each.join()
+    if failures:
+        for member in filter(None, started):
+            os.kill(member.process_id, signal.SIGKILL)
+            member.stop()
+        raise failures[0]
+    return started
+
+
 class Cluster:
     """Members that start at once, with the settings of all suites."""
 
     def __init__(self, count=3):
         self.join = [f"127.0.0.1:{port}" for port in free_ports(count)]
-        self.members = []
-        failures = []
-
-        def start(address):
-            try:
-                self.start(address)
-            except Exception as error:
-                failures.append(error)
-
-        starting = [threading.Thread(target=start, args=(address,)) for address in self.join]
-        for each in starting:
-            each.start()
-        for each in starting:
-            each.join()
-        if failures:
-            # Nobody else can end those that have started.
-            self.close()
-            raise failures[0]
+        self.members = together(self._launch, self.join)
 
     def start(self, address):
+        self.members.append(self._launch(address))
+
+    def _launch(self, address):
         flags = ["--join", ",".join(self.join), "--member-listen", address]
         member = Member(arguments=flags)
         member.join_address = address
-        self.members.append(member)
+        return member
 
     def end(self, member, in_order):
         """As an operator does, or as a power cut does."""

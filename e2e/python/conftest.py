@@ -1,7 +1,6 @@
 """What every test of this suite shares: one member, a client factory, a map of the test's own."""
 
 import itertools
-import os
 import re
 
 import hazelcast
@@ -10,18 +9,17 @@ from hazelcast.sql import HazelcastSqlError
 
 from cluster import Cluster
 from formats import FORMATS, PEOPLE, SETTINGS
-from member import Member
+from member import MEMBERS, Member
 
 
 @pytest.fixture(scope="session")
 def member():
     """The member of all suites; with FILBERT_E2E_MEMBERS=3 the first of a cluster of three."""
-    count = int(os.environ.get("FILBERT_E2E_MEMBERS", "1"))
-    if count == 1:
+    if MEMBERS == 1:
         with Member() as running:
             yield running
         return
-    with Cluster(count) as running:
+    with Cluster(MEMBERS) as running:
         yield running.members[0]
 
 

@@ -11,8 +11,10 @@ import time
 
 SHARED = pathlib.Path(__file__).resolve().parent.parent / "shared"
 REAL_HAZELCAST = os.environ.get("FILBERT_E2E_TARGET") == "hazelcast"
-_READY = re.compile(r"^ready: .*127\.0\.0\.1:(\d+)")
-_SERVES = re.compile(r"^serves: (HTTP|PostgreSQL) on 127\.0\.0\.1:(\d+)")
+# Members of the cluster that most tests use.
+MEMBERS = int(os.environ.get("FILBERT_E2E_MEMBERS", "1"))
+_READY = re.compile(r"^ready: .*(127\.0\.0\.\d+):(\d+)")
+_SERVES = re.compile(r"^serves: (HTTP|PostgreSQL) on 127\.0\.0\.\d+:(\d+)")
 
 
 def _command():
@@ -29,14 +31,18 @@ def program(*arguments):
 
 
 class Member:
-    """A running member; `stop` ends it, and so does leaving the `with` block."""
+    """A running member; `stop` ends it, and so does leaving the `with` block.
 
-    def __init__(self, port=0, config=SHARED / "member.yaml", arguments=()):
-        arguments = ["--listen", f"127.0.0.1:{port}", "--config", str(config), *arguments]
-        self._process = subprocess.Popen(
-            _command() + arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+    `words`, where given, are all that the program is told; `within` is a program that runs it.
+    """
+
+    def __init__(self, port=0, config=SHARED / "member.yaml", arguments=(), words=None, within=()):
+        if words is None:
+            words = ["--listen", f"127.0.0.1:{port}", "--config", str(config), *arguments]
+        command = [*within, *_command(), *words]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self._lines = []
+        self.host = None
         self._ready = threading.Event()
         self.port = None
         self.http_port = None
@@ -57,17 +63,20 @@ class Member:
                 self.postgres_port = int(serves.group(2))
             found = _READY.search(line)
             if found and self.port is None:
-                self.port = int(found.group(1))
+                self.host, self.port = found.group(1), int(found.group(2))
                 self._ready.set()
         self._ready.set()
 
     @property
     def address(self):
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def process_id(self):
         return self._process.pid
+
+    def has_ended(self):
+        return self._process.poll() is not None
 
     def wait(self):
         """Waits until the member has ended by itself and returns its exit status."""

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::steps::{Done, Steps};
-use crate::{e2e, shell, shell::Workspace, tools};
+use crate::{e2e, planted, shell, shell::Workspace, tools};
 
 /// What every test run does: each scenario once, from the same seed, in about three minutes.
 pub(crate) const SHORT: [&str; 4] = ["--seed", "1", "--histories", "1"];
@@ -24,11 +24,14 @@ const LEFT_OUT: i32 = 3;
 /// Where Debian keeps `ip`, which the search path of a user may lack.
 const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Runs the driver with these options.
-pub(crate) fn run(steps: &mut Steps, options: &[String]) {
+/// Runs the driver with these options. With the name of a planted defect, against a program that has it: the run must find it.
+pub(crate) fn run(steps: &mut Steps, defect: Option<&str>, options: &[String]) {
     let mut member = String::new();
     let ready = steps.step("chaos: the member under test, the driver and its clients", |workspace| {
-        member = e2e::filbert_member(workspace)?;
+        member = match defect {
+            None => e2e::filbert_member(workspace)?,
+            Some(name) => planted::member(workspace, name)?,
+        };
         prepare(workspace)
     });
     if !ready {
@@ -36,6 +39,9 @@ pub(crate) fn run(steps: &mut Steps, options: &[String]) {
     }
     steps.step_with("chaos: histories of a cluster under faults", |workspace| {
         let mut driver = shell::command(driver(workspace), options, &workspace.e2e(NAME));
+        if defect.is_some() {
+            driver.arg("--planted");
+        }
         driver.env("FILBERT_E2E_MEMBER", &member).env("PATH", search_path()?);
         driver.arg("--python").arg(e2e::python(workspace, NAME));
         driver.arg("--out").arg(workspace.target.join("chaos"));

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use crate::{
-    generated, house, layers, shell,
+    generated, house, layers, planted, shell,
     shell::Workspace,
     steps::{Done, Steps},
     tools,
@@ -25,6 +25,7 @@ pub(crate) fn verify(steps: &mut Steps) {
         shell::run(doc.env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private-intra-doc-links"))
     });
     steps.step("generated files", generated::check);
+    steps.step("planted defects", planted::check);
     steps.step_with("licences, sources and advisories", deny);
 }
 

@@ -2,8 +2,9 @@
 //! browser.
 //!
 //! A suite starts the members that it needs itself, by the command in `FILBERT_E2E_MEMBER` (a JSON array of words),
-//! on ephemeral loopback ports, and ends them. Values that one language writes and another reads go through one member
-//! that all suites share; this module runs it.
+//! on ephemeral loopback ports, and ends them. The member that most tests use is the first of a cluster of so many members as
+//! `FILBERT_E2E_MEMBERS` says. Values that one language writes and another reads go through one member that all suites share; this module
+//! runs it.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
@@ -123,11 +124,27 @@ pub(crate) fn prepare_python(workspace: &Workspace, suite: &str, directory: &Pat
     shell::run(&mut shell::command(python, words, directory))
 }
 
-/// Runs the suites of these languages, or of all, and then lets all of them read what each has written.
-pub(crate) fn run(steps: &mut Steps, languages: &[Language], peer: Peer) {
+/// What the suites are run against.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) peer: Peer,
+    /// Members of the cluster; 1 = a member that is in none.
+    pub(crate) members: u32,
+}
+
+impl Target {
+    /// A member that is in no cluster.
+    pub(crate) const ALONE: Target = Target { peer: Peer::Filbert, members: 1 };
+    /// As many members as keep what they have when one of them dies.
+    pub(crate) const CLUSTER: Target = Target { peer: Peer::Filbert, members: 3 };
+}
+
+/// Runs the suites of these languages, or of all. A member alone is then written to by each language, and all read what each has written.
+pub(crate) fn run(steps: &mut Steps, languages: &[Language], target: Target) {
+    let Target { peer, members } = target;
     let everything = languages.is_empty();
-    // A browser has nothing to look at elsewhere.
-    let all: &[Language] = if peer == Peer::Filbert { &Language::ALL } else { &Language::WITH_CLIENT };
+    // A browser has nothing to look at elsewhere, and looks at members of clusters of its own.
+    let all: &[Language] = if peer == Peer::Filbert && members == 1 { &Language::ALL } else { &Language::WITH_CLIENT };
     let languages = if everything { all } else { languages };
     let mut member = Vec::new();
     let ready = steps.step("the member under test", |workspace| {
@@ -137,15 +154,21 @@ pub(crate) fn run(steps: &mut Steps, languages: &[Language], peer: Peer) {
     if !ready {
         return;
     }
+    let against = if members == 1 { String::new() } else { format!(" against a cluster of {members}") };
     let mut prepared = Vec::new();
     for language in languages {
         let name = language.name();
         if steps.step(&format!("{name}: client and tools"), |workspace| language.prepare(workspace)) {
             prepared.push(*language);
-            steps.step(&format!("{name}: the client's suite"), |workspace| {
-                shell::run_tests(with_member(&mut language.suite(workspace, false), &member, peer))
+            steps.step(&format!("{name}: the client's suite{against}"), |workspace| {
+                let mut suite = language.suite(workspace, false);
+                suite.env("FILBERT_E2E_MEMBERS", members.to_string());
+                shell::run_tests(with_member(&mut suite, &member, peer))
             });
         }
+    }
+    if members > 1 {
+        return;
     }
     if Language::WITH_CLIENT.iter().all(|language| everything && prepared.contains(language)) {
         steps.step("values written by each client and read by all", |workspace| exchange(workspace, &member, peer));
@@ -201,6 +224,7 @@ fn exchange(workspace: &Workspace, member: &[String], peer: Peer) -> Result<()> 
         for language in Language::WITH_CLIENT {
             println!("         {}: {phase}", language.name());
             let mut suite = language.suite(workspace, true);
+            suite.env_remove("FILBERT_E2E_MEMBERS");
             suite.env("FILBERT_E2E_EXCHANGE", &shared.address).env("FILBERT_E2E_PHASE", phase);
             suite.env("FILBERT_E2E_WRITERS", writers.join(","));
             if let Err(error) = shell::run_tests(with_member(&mut suite, member, peer)) {

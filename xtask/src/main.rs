@@ -15,6 +15,7 @@ mod e2e;
 mod generated;
 mod house;
 mod layers;
+mod planted;
 mod shell;
 mod steps;
 mod tests;
@@ -25,7 +26,13 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{e2e::Language, steps::Steps};
+use crate::{
+    e2e::{Language, Target},
+    steps::Steps,
+};
+
+/// Whose suites every test run has a cluster of three pass as well; `e2e --members 3` runs all of them.
+const IN_CLUSTER: [Language; 2] = [Language::Java, Language::Go];
 
 /// The project's chores
 #[derive(Debug, Parser)]
@@ -54,9 +61,15 @@ enum Chore {
         /// What to run them against
         #[arg(long, default_value = "filbert")]
         peer: Peer,
+        /// Members of the cluster that most tests use; 1 is a member that is in none
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9), conflicts_with = "peer")]
+        members: u32,
     },
     /// Run clusters of real members under faults: nothing acknowledged is lost, and histories are linearizable
     Chaos {
+        /// A defect of e2e/chaos/planted that the program is built with, and that must be found
+        #[arg(long)]
+        planted: Option<String>,
         /// Passed on to the driver, `--seed 7 --minutes 60 --members 5` for example; `-- --help` lists them
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
@@ -121,13 +134,14 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Test { no_e2e } => {
             tests::all(&mut steps);
             if !no_e2e {
-                e2e::run(&mut steps, &[], Peer::Filbert);
-                chaos::run(&mut steps, &chaos::SHORT.map(str::to_owned));
+                e2e::run(&mut steps, &[], Target::ALONE);
+                e2e::run(&mut steps, &IN_CLUSTER, Target::CLUSTER);
+                chaos::run(&mut steps, None, &chaos::SHORT.map(str::to_owned));
                 tests::differential(&mut steps, &tests::SHORT_COMPARISON.map(str::to_owned));
             }
         }
-        Chore::E2e { languages, peer } => e2e::run(&mut steps, &languages, peer),
-        Chore::Chaos { options } => chaos::run(&mut steps, &options),
+        Chore::E2e { languages, peer, members } => e2e::run(&mut steps, &languages, Target { peer, members }),
+        Chore::Chaos { planted, options } => chaos::run(&mut steps, planted.as_deref(), &options),
         Chore::Fuzz { seconds } => tests::fuzz(&mut steps, seconds),
         Chore::Differential { options } => tests::differential(&mut steps, &options),
         Chore::Simulate { minutes, seed } => tests::simulate(&mut steps, minutes, seed),

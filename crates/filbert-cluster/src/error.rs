@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use filbert_data::PartitionId;
 use filbert_store::CodecError;
 
-use crate::{GroupId, MemberId};
+use crate::{Epoch, GroupId, MemberId};
 
 /// Why a submission has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -154,6 +154,14 @@ pub enum RequestError {
         wanted: MemberId,
         /// Who got it.
         found: MemberId,
+    },
+    /// The sender is in another epoch: it went on without this member, or this one without it.
+    #[error("a request of epoch {found} came, this member is in epoch {expected}")]
+    OtherEpoch {
+        /// The sender's.
+        found: Epoch,
+        /// This member's.
+        expected: Epoch,
     },
     /// This member has no such group.
     #[error("member {member} does not have group {group}")]

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::acknowledged::Acknowledged;
+use crate::appending::Hurry;
 use crate::clock::GroupClock;
 use crate::counters::{Counting, add};
 use crate::lease::Lease;
@@ -58,10 +59,11 @@ pub(crate) struct Shared<R: AsyncRuntime, S: StateMachine> {
     pub(crate) replica: Arc<Replica<S, R::Instant>>,
     pub(crate) lease: Lease,
     pub(crate) log_size: Arc<Size>,
-    log: RaftLog,
+    pub(crate) log: RaftLog,
     pub(crate) clock: Arc<GroupClock>,
     /// When requests were sent that members have acknowledged, in nanoseconds.
     pub(crate) acknowledged_ns: Arc<Acknowledged<u64>>,
+    hurry: Arc<Hurry>,
     pub(crate) counting: Arc<Counting>,
     /// What the lease's nanoseconds are counted from.
     base: R::Instant,
@@ -124,6 +126,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         let log = RaftLog::new(settings.entry_bytes_max.saturating_mul(4));
         let (timeout, page_bytes) = (settings.request_timeout(), settings.page_bytes);
         let install_timeout = timeout.max(Duration::from_millis(settings.install_ms_max));
+        let (commit_hold, hurry) = (Duration::from_millis(settings.commit_hold_ms), Arc::<Hurry>::default());
         let bytes_per_s_max = settings.snapshot_bytes_per_s_max.max(1);
         let of_links = Arc::clone(&clock);
         let state = PhantomData;
@@ -140,6 +143,8 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             now_ns: Arc::new(now_ns),
             timeout,
             install_timeout,
+            commit_hold,
+            hurry: Arc::clone(&hurry),
             page_bytes,
             bytes_per_s_max,
             counting: of_counting,
@@ -158,6 +163,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             log,
             clock,
             acknowledged_ns,
+            hurry,
             counting,
             base,
             leader: AtomicU64::new(0),
@@ -282,6 +288,8 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             let touches = upkeep::touches(&self.0);
             if touches.is_empty() {
                 let point = ReadPoint { index: self.0.replica.begun.load(Ordering::SeqCst), time };
+                // Whoever asked waits until it has heard of the commit.
+                self.0.hurry.to(point.index);
                 // Another leader could have acknowledged more if the lease had ended in between.
                 if self.has_lease() == before {
                     return Ok(point);

@@ -1,6 +1,6 @@
 //! Heartbeats that groups share: those of all groups of a member to one other member travel together.
 //!
-//! A leader sends a heartbeat for each group and follower ten times in a second. With 24 groups these are most of what an idle cluster
+//! A leader sends a heartbeat for each group and follower ten times in a second. With 12 groups these are most of what an idle cluster
 //! does: a message, a wake-up and an answer each. Groups know nothing of it: what they ask of this transport on the lane of heartbeats waits for a
 //! short while, and goes on as one request, whose answers come back as one.
 
@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::transport::{BoxFuture, Lane, Transport};
 use crate::wire::{read_answers, write_requests};
-use crate::{GroupSettings, MemberId, TransportError};
+use crate::{Epoch, GroupSettings, MemberId, TransportError};
 
 type AnswerSender = oneshot::Sender<Result<Bytes, TransportError>>;
 type Waiting = BTreeMap<MemberId, Vec<(Bytes, AnswerSender)>>;
@@ -38,6 +38,10 @@ impl<R: AsyncRuntime> SharedHeartbeats<R> {
 }
 
 impl<R: AsyncRuntime> Transport for SharedHeartbeats<R> {
+    fn epoch(&self) -> Epoch {
+        self.transport.epoch()
+    }
+
     fn call(&self, to: MemberId, lane: Lane, request: Bytes) -> BoxFuture<Result<Bytes, TransportError>> {
         if lane != Lane::Heartbeats {
             return self.transport.call(to, lane, request);

@@ -24,12 +24,15 @@
 //! - Time in a group does not go back: all commands of an entry happen at its leader's stamp, or at the latest stamp before; a read
 //!   happens at a time that every later leader will know of.
 //! - What a read has kept alive is told to the log before it would expire there, and forgotten by who leads anew.
+//! - A group that has lost its majority serves nobody, until it is formed anew of a copy that is left ([`Group::reform`]), in a later
+//!   [`Epoch`]: members of another epoch are not listened to.
 //! - Log, answers, waiting submissions and pages have limits, which are settings.
 //! - Bytes from other members give errors, never a panic.
 //!
 //! Start reading at [`Group`].
 
 mod acknowledged;
+mod appending;
 mod awaiting;
 mod clock;
 mod counters;
@@ -46,6 +49,7 @@ mod origins;
 mod partitions;
 mod proposer;
 mod raft_log;
+mod reform;
 mod replica;
 mod replicas;
 mod runtime;
@@ -62,10 +66,11 @@ pub use counters::GroupCounters;
 pub use error::{GroupError, MembershipError, OriginRefusal, ReadError, RequestError, SubmitError, TransportError};
 pub use group::{Group, ReadPoint, Turn, WallClock};
 pub use heartbeats::SharedHeartbeats;
-pub use ids::{GroupId, MemberId, OriginId};
+pub use ids::{Epoch, GroupId, MemberId, OriginId};
 pub use origins::OriginLimits;
 pub use partitions::Partitions;
-pub use replicas::Replicas;
+pub use reform::{GroupCopy, Position};
+pub use replicas::{CurrentEpoch, Replicas};
 pub use runtime::{BootInstant, BootRuntime, BootSleep, BootTimeout, TimeIsOver};
 pub use settings::GroupSettings;
 pub use state_machine::{Applying, StateMachine, StateMachineError};

@@ -6,31 +6,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filbert_store::Millis;
-use futures_util::stream::{self, FuturesOrdered};
-use futures_util::{Stream, StreamExt};
+use futures_util::Stream;
 use openraft::alias::SnapshotOf;
 use openraft::async_runtime::Select2;
 use openraft::base::{BoxFuture, BoxStream};
 use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Timeout, Unreachable};
 use openraft::network::{RPCOption, RPCTypes, RaftNetworkFactory};
 use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError, StreamAppendResult,
-    TransferLeaderError, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendResult, TransferLeaderError,
+    TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use openraft::{AsyncRuntime, Instant, OptionalSend, RaftNetworkV2};
 
 use crate::acknowledged::Acknowledged;
+use crate::appending::{Appending, Hurry};
 use crate::clock::GroupClock;
 use crate::counters::{Counting, add};
 use crate::snapshot::SnapshotData;
 use crate::state_machine::StateMachine;
 use crate::transport::{Lane, Transport};
-use crate::types::{LogId, Types, Vote};
+use crate::types::{Types, Vote};
 use crate::wire::{Head, Request, Response};
 use crate::{GroupId, MemberId, TransportError};
 
-/// Appends on their way to one member and not answered yet.
-const APPENDS_MAX: usize = 8;
 /// Tries of one page before the snapshot is begun anew.
 const PAGE_TRIES_MAX: usize = 5;
 
@@ -47,6 +45,9 @@ pub(crate) struct Links<S> {
     pub(crate) timeout: Duration,
     /// Of the last page of a snapshot, which is answered when all is installed.
     pub(crate) install_timeout: Duration,
+    /// How long news of a commit may wait for a request that goes anyway.
+    pub(crate) commit_hold: Duration,
+    pub(crate) hurry: Arc<Hurry>,
     pub(crate) page_bytes: usize,
     /// Of a snapshot.
     pub(crate) bytes_per_s_max: u64,
@@ -66,6 +67,8 @@ impl<S> Clone for Links<S> {
             group: self.group,
             timeout: self.timeout,
             install_timeout: self.install_timeout,
+            commit_hold: self.commit_hold,
+            hurry: Arc::clone(&self.hurry),
             page_bytes: self.page_bytes,
             bytes_per_s_max: self.bytes_per_s_max,
             counting: Arc::clone(&self.counting),
@@ -76,7 +79,7 @@ impl<S> Clone for Links<S> {
 
 /// The way to one member.
 pub(crate) struct Link<S> {
-    links: Links<S>,
+    pub(crate) links: Links<S>,
     target: MemberId,
 }
 
@@ -94,8 +97,7 @@ impl<R: AsyncRuntime, S: StateMachine> RaftNetworkFactory<Types<R>> for Links<S>
     }
 }
 
-type Failed<R> = RPCError<Types<R>>;
-type Appended<R> = (Result<StreamAppendResult<Types<R>>, Failed<R>>, bool);
+pub(crate) type Failed<R> = RPCError<Types<R>>;
 
 impl<S: StateMachine> Link<S> {
     /// Brings a request over and its answer back, within the time limit of requests.
@@ -117,7 +119,7 @@ impl<S: StateMachine> Link<S> {
     ) -> impl Future<Output = Result<(Millis, Response<R>), Failed<R>>> + Send + use<R, S> {
         let Links { member, group, .. } = self.links;
         let (target, clock) = (self.target, Arc::clone(&self.links.clock));
-        let head = Head { to: target, group, time: clock.told() };
+        let head = Head { to: target, group, epoch: self.links.transport.epoch(), time: clock.told() };
         let call = R::timeout(timeout, self.links.transport.call(target, lane, request.write(&head)));
         async move {
             let answered = call.await.map_err(|_| Timeout { action, id: member, target, timeout })?;
@@ -136,7 +138,7 @@ impl<S: StateMachine> Link<S> {
         }
     }
 
-    fn append<R: AsyncRuntime>(
+    pub(crate) fn append<R: AsyncRuntime>(
         &self,
         lane: Lane,
         append: AppendEntriesRequest<Types<R>>,
@@ -160,13 +162,8 @@ impl<S: StateMachine> Link<S> {
     }
 }
 
-fn another_answer<R: AsyncRuntime>() -> Failed<R> {
+pub(crate) fn another_answer<R: AsyncRuntime>() -> Failed<R> {
     RPCError::Network(NetworkError::from_string("an answer to another request came"))
-}
-
-/// The ids that a request begins and ends with.
-fn ends<R: AsyncRuntime>(append: &AppendEntriesRequest<Types<R>>) -> (Option<LogId>, Option<LogId>) {
-    (append.prev_log_id, append.entries.last().map(|entry| entry.log_id).or(append.prev_log_id))
 }
 
 impl<R: AsyncRuntime, S: StateMachine> RaftNetworkV2<Types<R>> for Link<S> {
@@ -189,39 +186,8 @@ impl<R: AsyncRuntime, S: StateMachine> RaftNetworkV2<Types<R>> for Link<S> {
     where
         I: Stream<Item = AppendEntriesRequest<Types<R>>> + OptionalSend + Unpin + 'static,
     {
-        let link = self.clone();
-        // Replication goes on without an end that is known; who sends one request and no more sends a heartbeat.
-        let lane = if input.size_hint() == (1, Some(1)) { Lane::Heartbeats } else { Lane::Data };
-        let state = Some((link, input.fuse(), FuturesOrdered::new(), None));
-        let answers = stream::unfold(state, move |state| async move {
-            let (link, mut input, mut calls, mut matched) = state?;
-            let answered = loop {
-                if calls.is_empty() {
-                    let request = input.next().await?;
-                    calls.push_back(called(&link, lane, request));
-                    continue;
-                }
-                if calls.len() >= APPENDS_MAX {
-                    break calls.next().await;
-                }
-                match R::select2(input.next(), calls.next()).await {
-                    Select2::First(Some(request)) => calls.push_back(called(&link, lane, request)),
-                    Select2::First(None) => break calls.next().await,
-                    Select2::Second(answered) => break answered,
-                }
-            };
-            let (mut result, goes_on) = answered?;
-            match &result {
-                Ok(Ok(upto)) => matched = matched.max(*upto),
-                // It overtook the append before it on the way. What a member has said to have, it has.
-                Ok(Err(StreamAppendError::Conflict(at))) if Some(*at) <= matched => {
-                    result = Err(RPCError::Network(NetworkError::from_string("an append overtook another one")));
-                }
-                _ => {}
-            }
-            Some((result, goes_on.then_some((link, input, calls, matched))))
-        });
-        Box::pin(async move { Ok(Box::pin(answers) as BoxStream<'s, _>) })
+        let answers = Appending::new(self.clone(), input).answers();
+        Box::pin(async move { Ok(answers) })
     }
 
     async fn vote(&mut self, rpc: VoteRequest<Types<R>>, _: RPCOption) -> Result<VoteResponse<Types<R>>, Failed<R>> {
@@ -278,30 +244,6 @@ impl<R: AsyncRuntime, S: StateMachine> RaftNetworkV2<Types<R>> for Link<S> {
             _ => Err(another_answer()),
         }
     }
-}
-
-/// An append on its way: what is told of its answer, and whether the stream goes on after it.
-fn called<R: AsyncRuntime, S: StateMachine>(
-    link: &Link<S>,
-    lane: Lane,
-    request: AppendEntriesRequest<Types<R>>,
-) -> BoxFuture<'static, Appended<R>> {
-    let (first, last) = ends(&request);
-    let call = link.append(lane, request);
-    Box::pin(async move {
-        match call.await {
-            Ok(AppendEntriesResponse::Conflict) if first.is_none() => (Err(another_answer()), false),
-            Ok(answer) => {
-                let whole = match &answer {
-                    AppendEntriesResponse::Success => true,
-                    AppendEntriesResponse::PartialSuccess(upto) => *upto == last,
-                    AppendEntriesResponse::Conflict | AppendEntriesResponse::HigherVote(_) => false,
-                };
-                (Ok(answer.into_stream_result(first, last)), whole)
-            }
-            Err(error) => (Err(error), false),
-        }
-    })
 }
 
 impl<S: StateMachine> Link<S> {

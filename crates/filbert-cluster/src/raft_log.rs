@@ -92,6 +92,12 @@ impl RaftLog {
             .collect()
     }
 
+    /// Id of the last entry, also if it was purged.
+    pub(crate) fn last(&self) -> Option<LogId> {
+        let inner = self.inner.lock();
+        inner.entries.back().map(|entry| entry.log_id).or(inner.purged)
+    }
+
     /// Index and sets of voters of the entries that change members.
     pub(crate) fn voters(&self) -> Vec<(u64, Vec<BTreeSet<MemberId>>)> {
         let changed = |entry: &Entry| match &entry.payload {

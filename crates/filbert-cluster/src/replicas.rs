@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use filbert_store::Millis;
@@ -12,10 +13,27 @@ use parking_lot::RwLock;
 use crate::state_machine::StateMachine;
 use crate::transport::BoxFuture;
 use crate::wire::{Head, Request, is_bundle, read_requests, write_answers};
-use crate::{Group, GroupId, MemberId, RequestError};
+use crate::{Epoch, Group, GroupId, MemberId, RequestError};
 
 /// Requests that came together and are being answered at a time.
 const TOGETHER_MAX: usize = 64;
+
+/// The epoch that a member is in.
+#[derive(Debug, Default)]
+pub struct CurrentEpoch(AtomicU64);
+
+impl CurrentEpoch {
+    /// The epoch now.
+    #[must_use]
+    pub fn get(&self) -> Epoch {
+        Epoch(self.0.load(Ordering::SeqCst))
+    }
+
+    /// Enters another one, if it is later.
+    pub fn enter(&self, epoch: Epoch) {
+        self.0.fetch_max(epoch.0, Ordering::SeqCst);
+    }
+}
 
 /// A group of any state machine, as other members see it.
 trait Answers<R: AsyncRuntime>: Send + Sync {
@@ -31,6 +49,7 @@ impl<R: AsyncRuntime, S: StateMachine> Answers<R> for Group<R, S> {
 /// The groups of a member, whatever their state machines are.
 pub struct Replicas<R: AsyncRuntime> {
     member: MemberId,
+    epoch: Arc<CurrentEpoch>,
     groups: RwLock<BTreeMap<GroupId, Arc<dyn Answers<R>>>>,
 }
 
@@ -38,7 +57,13 @@ impl<R: AsyncRuntime> Replicas<R> {
     /// None yet.
     #[must_use]
     pub fn new(member: MemberId) -> Self {
-        Replicas { member, groups: RwLock::default() }
+        Replicas { member, epoch: Arc::default(), groups: RwLock::default() }
+    }
+
+    /// The epoch that this member is in: requests of another one are refused.
+    #[must_use]
+    pub fn epoch(&self) -> &Arc<CurrentEpoch> {
+        &self.epoch
     }
 
     /// Adds a group that was started for this member.
@@ -60,9 +85,13 @@ impl<R: AsyncRuntime> Replicas<R> {
     }
 
     async fn answer_one(&self, request: Bytes) -> Result<Bytes, RequestError> {
-        let (Head { to: wanted, group, time }, request) = Request::<R>::read(request)?;
+        let (Head { to: wanted, group, epoch, time }, request) = Request::<R>::read(request)?;
         if wanted != self.member {
             return Err(RequestError::OtherMember { wanted, found: self.member });
+        }
+        let expected = self.epoch.get();
+        if epoch != expected {
+            return Err(RequestError::OtherEpoch { found: epoch, expected });
         }
         let found = self.groups.read().get(&group).cloned();
         let found = found.ok_or(RequestError::NoSuchGroup { member: self.member, group })?;

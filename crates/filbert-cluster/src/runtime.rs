@@ -16,6 +16,11 @@ use rustix::time::{ClockId, clock_gettime};
 /// After a suspension, what has slept for too long is woken so late at most.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
+/// Sleeps from here on end at a multiple of [`ROUND`].
+const ROUNDED_MIN: Duration = Duration::from_millis(16);
+/// The groups of a member tick independently, 50 times in a second each. Rounded up, ticks of several groups wake the thread once.
+const ROUND: Duration = Duration::from_millis(8);
+
 /// A moment since the machine started, suspensions included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootInstant(Duration);
@@ -25,6 +30,14 @@ impl openraft::Instant for BootInstant {
         let time = clock_gettime(ClockId::Boottime);
         // Neither is ever negative.
         BootInstant(Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32))
+    }
+}
+
+impl BootInstant {
+    fn rounded_up(self) -> Self {
+        let round_ns = ROUND.as_nanos();
+        let rounded_ns = self.0.as_nanos().div_ceil(round_ns) * round_ns;
+        BootInstant(Duration::from_nanos(u64::try_from(rounded_ns).unwrap_or(u64::MAX)))
     }
 }
 
@@ -72,7 +85,9 @@ pub struct BootSleep {
 
 impl BootSleep {
     fn until(deadline: BootInstant) -> Self {
-        let left = deadline - <BootInstant as openraft::Instant>::now();
+        let now = <BootInstant as openraft::Instant>::now();
+        let deadline = if deadline - now < ROUNDED_MIN { deadline } else { deadline.rounded_up() };
+        let left = deadline - now;
         BootSleep { deadline, sleep: Box::pin(tokio::time::sleep(left.min(LOOK_AGAIN))) }
     }
 }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 
-use crate::{MemberId, TransportError};
+use crate::{Epoch, MemberId, TransportError};
 
 /// A future that may be sent to another thread.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -30,4 +30,9 @@ pub enum Lane {
 pub trait Transport: Send + Sync + 'static {
     /// Brings a request to a member's [`Replicas::answer`](crate::Replicas::answer), and its answer back.
     fn call(&self, to: MemberId, lane: Lane, request: Bytes) -> BoxFuture<Result<Bytes, TransportError>>;
+
+    /// The epoch that this member is in, which each request carries.
+    fn epoch(&self) -> Epoch {
+        Epoch::default()
+    }
 }

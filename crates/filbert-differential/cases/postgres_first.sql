@@ -50,3 +50,11 @@ select extract(epoch from '2000-01-01 06:00:00+00'::timestamptz), extract(millis
 select length('a  '::bpchar), 'a  '::bpchar = 'a'::bpchar, 'Ab'::char(4);
 select array_length('{}'::int4[], 1), array_dims('{-1,0,1}'::int4[]), 100 = any('{1,NULL,3}'::int4[]);
 select jsonb_build_object('', '2000-01-01 06:00:00+00'::timestamptz), to_jsonb('100'::float4), '"ä\n\u0041"'::jsonb ->> 0;
+
+-- Queries without rows at the start of a union of unions.
+(select '{}'::int4[], '\x'::bytea where (true is false)) union ((select '{}'::int4[] as c1, '\x'::bytea) union all (select '{}'::int4[], '\x'::bytea));
+drop table if exists tbl_2;
+create table tbl_2 (id int, primary key (id));
+drop table if exists tbl_3;
+create table tbl_3 (id int, primary key (id));
+(select 1, 1 from tbl_3 as a2 join tbl_2 as a3 on false) union ((select 1, 1 as c2) union all (select 1, 1));

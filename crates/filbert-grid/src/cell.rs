@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use filbert_store::{KeyList, MapId, Millis, Partition};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use uuid::Uuid;
 
 use crate::random::SplitMix;
@@ -27,8 +27,8 @@ pub(crate) struct Cell {
     state: Mutex<CellState>,
     /// The earliest moment at which the sweep may find something here; `i64::MAX` = nothing is due.
     due_ms: AtomicI64,
-    /// By which near caches know that the partition's counting began anew.
-    pub(crate) uuid: Uuid,
+    /// By which near caches know that the partition's counting began anew. Looked at where a near cache is told, and changed hardly ever.
+    uuid: RwLock<Uuid>,
 }
 
 impl Cell {
@@ -36,7 +36,7 @@ impl Cell {
         let random = SplitMix::new(random_seed);
         let (waiters, victims) = Default::default();
         let state = CellState { partition, waiters, random, victims, evicting: Vec::new() };
-        Cell { state: Mutex::new(state), due_ms: AtomicI64::new(i64::MAX), uuid }
+        Cell { state: Mutex::new(state), due_ms: AtomicI64::new(i64::MAX), uuid: RwLock::new(uuid) }
     }
 
     #[inline]
@@ -48,6 +48,15 @@ impl Cell {
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, CellState>> {
         self.state.try_lock()
+    }
+
+    pub(crate) fn uuid(&self) -> Uuid {
+        *self.uuid.read()
+    }
+
+    /// Has near caches forget what they know of the partition.
+    pub(crate) fn set_uuid(&self, uuid: Uuid) {
+        *self.uuid.write() = uuid;
     }
 
     pub(crate) fn due(&self) -> Millis {

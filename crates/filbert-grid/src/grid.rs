@@ -374,7 +374,7 @@ impl Grid {
                 partition,
                 key: None,
                 source: self.shared.member,
-                partition_uuid: cell.uuid,
+                partition_uuid: cell.uuid(),
                 sequence: i64::try_from(sequence).unwrap_or(i64::MAX),
             });
         }
@@ -406,9 +406,22 @@ impl Grid {
         service == MAP_SERVICE && self.destroy_map(name)
     }
 
+    /// Gives partitions other UUIDs, the same on all members for the same epoch: what members acknowledged last may be lost there, so that near caches
+    /// have to forget what they know.
+    pub fn renew_partitions(&self, partitions: impl IntoIterator<Item = PartitionId>, epoch: u64) {
+        let (high, low) = self.cluster_id.as_u64_pair();
+        for id in partitions {
+            let of_partition = SplitMix::new(u64::from(id.0)).next_u64();
+            let mut uuids = SplitMix::new(high ^ low ^ of_partition ^ epoch.rotate_left(32));
+            if let Some(cell) = self.shared.cells.get(id.0 as usize) {
+                cell.set_uuid(uuids.next_uuid());
+            }
+        }
+    }
+
     /// Where near caches of these maps should stand. Maps that do not exist are left out.
     pub fn invalidation_metadata<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> InvalidationMetadata {
-        let partition_uuids = self.shared.partitions().map(|(id, cell)| (id, cell.uuid)).collect();
+        let partition_uuids = self.shared.partitions().map(|(id, cell)| (id, cell.uuid())).collect();
         let mut sequences = Vec::new();
         for name in names {
             let Some(core) = self.shared.maps.read().by_name.get(name).cloned() else { continue };

@@ -64,7 +64,7 @@ pub use clock::{Clock, SystemClock};
 pub use cluster::{
     Cluster, ClusterCounters, ClusterOrder, ClusterStatus, ClusterView, ClusterWarning, Definition, Definitions,
     DefinitionsCallback, Done, GroupStatus, LinkCounters, MemberState, MemberStatus, MemberView, OrderDone,
-    Redefinition, ViewCallback,
+    PartitionLoss, Redefinition, ViewCallback,
 };
 pub use config::{
     BitmapConfig, ColumnConfig, EventJournalConfig, EvictionConfig, GridConfig, InMemoryFormat, IndexConfig, IndexKind,

@@ -53,7 +53,7 @@ impl<'t> Tap<'t> {
                 partition: event.partition,
                 key: (!whole_map).then_some(event.key),
                 source: event.caller.client,
-                partition_uuid: self.cell.uuid,
+                partition_uuid: self.cell.uuid(),
                 sequence: i64::try_from(event.sequence).unwrap_or(i64::MAX),
             });
         }

@@ -10,7 +10,8 @@ use std::{
 
 use filbert_grid::replication::WhenLocked;
 use filbert_grid::{Change, ErrorKind, GridError, ParkedReply, PartitionId, Refused, Reply};
-use filbert_wire::{CorrelationId, Message, MessageId};
+use filbert_wire::table::map::{try_lock, try_put, try_remove};
+use filbert_wire::{CorrelationId, Message, MessageId, Request};
 use parking_lot::Mutex;
 
 use crate::{
@@ -88,6 +89,32 @@ where
         Err(Refused::Locked { .. }) => answer(Reply::Flag(false), message.correlation_id(), &mut session.out),
         Err(Refused::Error(error)) => Err(error.into()),
     }
+}
+
+/// A request that waits for a key for so long and no longer, as one that has waited for some time already.
+pub(crate) fn having_waited(message: &Message<'_>, waited: Duration) -> Option<Vec<u8>> {
+    let (correlation, partition, mut bytes) = (message.correlation_id(), message.partition_id(), Vec::new());
+    let left = |timeout: i64| timeout.saturating_sub(millis(waited)).max(0);
+    match message.id() {
+        try_lock::ID => {
+            let request: try_lock::Request<'_> = message.decode().ok()?;
+            try_lock::Request { timeout: left(request.timeout), ..request }.encode(correlation, partition, &mut bytes);
+        }
+        try_put::ID => {
+            let request: try_put::Request<'_> = message.decode().ok()?;
+            try_put::Request { timeout: left(request.timeout), ..request }.encode(correlation, partition, &mut bytes);
+        }
+        try_remove::ID => {
+            let request: try_remove::Request<'_> = message.decode().ok()?;
+            try_remove::Request { timeout: left(request.timeout), ..request }.encode(
+                correlation,
+                partition,
+                &mut bytes,
+            );
+        }
+        _ => return None,
+    }
+    Some(bytes)
 }
 
 fn when_locked(session: &Session, wait: Wait) -> WhenLocked {
@@ -319,4 +346,28 @@ impl BatchState {
 
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_made_again_waits_for_what_is_left() {
+        let key: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 7];
+        let mut bytes = Vec::new();
+        let asked = try_lock::Request { name: "m", key, thread_id: 3, lease: 4, timeout: 1_000, reference_id: 5 };
+        asked.encode(CorrelationId(9), 11, &mut bytes);
+        let left = |waited_ms| {
+            let waited = Duration::from_millis(waited_ms);
+            let bytes = having_waited(&Message::parse(&bytes).unwrap(), waited).unwrap();
+            let message = Message::parse(&bytes).unwrap();
+            assert_eq!((message.correlation_id(), message.partition_id()), (CorrelationId(9), 11));
+            let request: try_lock::Request<'_> = message.decode().unwrap();
+            assert_eq!((request.name, request.key, request.thread_id), ("m", key, 3));
+            assert_eq!((request.lease, request.reference_id), (4, 5));
+            request.timeout
+        };
+        assert_eq!([0, 300, 1_000, 5_000].map(left), [1_000, 700, 0, 0]);
+    }
 }

@@ -7,7 +7,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker, ready},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use filbert_grid::metrics::OperationKind;
@@ -35,6 +35,9 @@ const KEPT_WRITE_BYTES_MAX: usize = 256 << 10;
 /// How much of what a closed-out client still sends is read and dropped, so that it gets to read the error: closing a
 /// socket with unread input would make the system drop what was written.
 const LINGER_BYTES_MAX: usize = 64 << 20;
+
+/// How long a client is served that goes on sending while the member stops. One that waits for others is served until the close timeout.
+const STOPPING_MAX: Duration = Duration::from_millis(500);
 
 /// Buffers that all connections of a thread use in turn: only one of them runs at a time, so that a thousand idle
 /// connections need no buffers and busy ones find theirs in the processor's cache.
@@ -102,6 +105,8 @@ pub(crate) struct Connection {
     /// Whether the splitter has the limits of an authenticated client.
     trusted: bool,
     closing: Option<Closing>,
+    /// Since when the member stops: the connection ends as soon as its client waits for nothing, or before long.
+    stopping: Option<Instant>,
     /// Whom the outbox wakes.
     waker: Option<Waker>,
 }
@@ -120,6 +125,7 @@ impl Connection {
             held_back: false,
             trusted: false,
             closing: None,
+            stopping: None,
             waker: None,
         }
     }
@@ -204,7 +210,15 @@ impl Connection {
                 // Requests wait for changes that are on their way, whose end wakes this task.
                 return Poll::Pending;
             }
-            match ready!(self.poll_read(context)) {
+            if self.stopping.is_some_and(|since| since.elapsed() > STOPPING_MAX) && !self.waits_elsewhere() {
+                self.closing = Some(Closing::Ended(End::Shutdown));
+                continue;
+            }
+            let read = self.poll_read(context);
+            if read.is_pending() && self.stopping.is_some() && self.owes_nothing() {
+                return Poll::Ready(Closing::Ended(End::Shutdown));
+            }
+            match ready!(read) {
                 Ok(0) => return Poll::Ready(Closing::Gone),
                 Ok(_) => self.link.count_read(),
                 Err(error) => return Poll::Ready(self.broken(&error)),
@@ -227,6 +241,19 @@ impl Connection {
             }
             None => Poll::Pending,
         }
+    }
+
+    /// Whether the client waits for nothing of what it has sent: to be asked when nothing is to be read. A request that is being sent counts.
+    fn owes_nothing(&self) -> bool {
+        self.pending.is_empty()
+            && self.backlog() == 0
+            && !self.waits_elsewhere()
+            && !(self.session.is_replicated && (self.has_changes_on_way() || self.link.outbox.is_filled()))
+    }
+
+    /// Whether the client waits for others at another member: it would have to wait anew.
+    fn waits_elsewhere(&self) -> bool {
+        self.session.relays.as_ref().is_some_and(|relays| relays.waits())
     }
 
     fn broken(&self, error: &io::Error) -> Closing {
@@ -278,11 +305,17 @@ impl Connection {
             self.session.look_after_relays();
             self.repeat_held();
         }
-        if let Some(end) = end
-            && self.closing.is_none()
-        {
-            self.link.set_closing();
-            self.closing = Some(Closing::Ended(end));
+        match end {
+            // A client that is told in the middle of a call knows nothing of its outcome.
+            Some(End::Shutdown) => {
+                self.link.set_closing();
+                self.stopping.get_or_insert_with(Instant::now);
+            }
+            Some(end) if self.closing.is_none() => {
+                self.link.set_closing();
+                self.closing = Some(Closing::Ended(end));
+            }
+            _ => {}
         }
     }
 

@@ -56,6 +56,7 @@ mod handles;
 mod kinds;
 mod link;
 mod listing;
+mod losses;
 mod outbox;
 mod query_cache;
 mod relay;

@@ -49,6 +49,7 @@ impl View {
             members_version: STANDALONE_VERSION,
             leaders: (0..session.grid.partition_count()).map(|_| Some(member)).collect(),
             leaders_version: STANDALONE_VERSION,
+            losses: Vec::new(),
         };
         Self::new(Arc::new(told), member)
     }

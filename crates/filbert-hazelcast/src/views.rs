@@ -6,12 +6,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use filbert_grid::{Cluster, ClusterView, Grid, MemberView};
+use filbert_grid::{Cluster, ClusterView, Grid, GridError, MemberView, PartitionLoss};
 use filbert_wire::{CorrelationId, Event, Uuid, table::client::add_cluster_view_listener};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::link::Link;
+use crate::losses::{About, LossListeners};
 use crate::view::View;
 
 /// Registrations up to which nobody looks for those of connections that are gone.
@@ -25,6 +26,8 @@ pub(crate) struct Told {
     /// By partition; `None` where no leader was ever known.
     pub(crate) leaders: Vec<Option<Uuid>>,
     pub(crate) leaders_version: i32,
+    /// By partition, what it lost last; empty if none has lost anything.
+    pub(crate) losses: Vec<Option<PartitionLoss>>,
 }
 
 /// A client that hears of changes, and what it has heard.
@@ -42,6 +45,7 @@ struct State {
     /// One for each connection at most.
     listening: Vec<Listening>,
     purge_at: usize,
+    of_losses: LossListeners,
 }
 
 /// Set from the thread that changed the view.
@@ -123,11 +127,36 @@ impl Views {
         told
     }
 
+    /// Tells a client of what partitions lose from now on: the registration's id.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub(crate) fn listen_to_losses(
+        &self,
+        link: &Arc<Link>,
+        correlation: CorrelationId,
+        about: About,
+        local_only: bool,
+        grid: &Grid,
+    ) -> Result<Uuid, GridError> {
+        self.attach(grid);
+        let mut state = self.state.lock();
+        let told = grid.cluster().map(|cluster| state.told(cluster)).unwrap_or_default();
+        let limit = grid.config().listeners_max;
+        state.of_losses.add(link, correlation, about, local_only, &told.losses, limit)
+    }
+
+    /// Removes such a registration; whether there was one.
+    pub(crate) fn forget_losses(&self, id: Uuid) -> bool {
+        self.state.lock().of_losses.remove(id)
+    }
+
     /// Tells everybody what they have not heard yet.
     pub(crate) fn tell(&self, grid: &Grid) {
         let Some(cluster) = grid.cluster() else { return };
         let mut state = self.state.lock();
         let view = View::new(state.told(cluster), grid.member_uuid());
+        state.of_losses.tell(grid.member_uuid(), &view.told().losses);
         state.listening.retain_mut(|listening| {
             let Some(link) = listening.link.upgrade() else { return false };
             let told = view.told();
@@ -174,6 +203,15 @@ fn merged(told: &Told, view: &ClusterView) -> Told {
         let before = |at: usize| told.leaders.get(at).copied().flatten();
         told.leaders = view.leaders.iter().enumerate().map(|(at, leader)| leader.or_else(|| before(at))).collect();
         told.leaders_version = view.leaders_version;
+    }
+    if !view.losses.is_empty() {
+        told.losses.resize(view.losses.len(), None);
+        for (told, loss) in told.losses.iter_mut().zip(&view.losses) {
+            let epoch = |loss: &Option<PartitionLoss>| loss.map_or(0, |loss| loss.epoch);
+            if epoch(loss) > epoch(told) {
+                *told = *loss;
+            }
+        }
     }
     told
 }

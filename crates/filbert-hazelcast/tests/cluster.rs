@@ -11,13 +11,13 @@ use common::{
     members::{GROUPS, Members, PARTITIONS},
     wait_until,
 };
-use filbert_grid::{ClusterView, replication::GroupId};
+use filbert_grid::{ClusterView, PartitionLoss, replication::GroupId};
 use filbert_wire::{
     MessageId, Uuid,
     structure::{FieldDescriptor, Schema},
     table::{
-        client::{add_cluster_view_listener, authentication, send_schema},
-        map::*,
+        client::{self, add_cluster_view_listener, authentication, send_schema},
+        map::{self, *},
     },
 };
 
@@ -486,6 +486,47 @@ fn the_cluster_is_told_and_its_changes_are_pushed() {
     assert_eq!((event.version, event.member_infos.len()), (view.members_version, 1));
     let event = client.event().decode::<add_cluster_view_listener::PartitionsViewEvent>();
     assert_eq!(event.version, view.leaders_version);
+}
+
+#[test]
+fn what_partitions_lose_is_told_once_to_who_listens() {
+    let members = Members::start(2);
+    let [here, other] = [0, 1].map(|at: usize| members.0[at].uuid());
+    let lose = |partition: usize, epoch: u64, kept_by: Uuid| {
+        let mut view = members.0[0].told.now();
+        view.losses.resize(PARTITIONS as usize, None);
+        view.losses[partition] = Some(PartitionLoss { epoch, kept_by, copies_lost: 2 });
+        members.0[0].told.set(view);
+    };
+    lose(1, 7, here);
+    let mut of_all = members.0[0].server.client();
+    of_all.ok(&client::add_partition_lost_listener::Request { local_only: false });
+    let mut of_this = members.0[0].server.client();
+    of_this.ok(&client::add_partition_lost_listener::Request { local_only: true });
+    let mut of_map = members.0[0].server.client();
+    let added = of_map.ok(&map::add_partition_lost_listener::Request { name: NAME, local_only: false });
+    // What was lost before is told to nobody.
+    lose(5, 8, other);
+    lose(6, 8, here);
+    for (partition, kept_by) in [(5, other), (6, here)] {
+        let event = of_all.event().decode::<client::add_partition_lost_listener::PartitionLostEvent>();
+        assert_eq!((event.partition_id, event.lost_backup_count, event.source), (partition, 2, Some(kept_by)));
+        let event = of_map.event().decode::<map::add_partition_lost_listener::MapPartitionLostEvent>();
+        assert_eq!((event.partition_id, event.uuid), (partition, kept_by));
+    }
+    // This one hears of what the member itself has kept.
+    assert_eq!(of_this.event().decode::<client::add_partition_lost_listener::PartitionLostEvent>().partition_id, 6);
+    let registration_id = added.decode::<map::add_partition_lost_listener::Response>().response;
+    let remove = map::remove_partition_lost_listener::Request { name: NAME, registration_id };
+    for expected in [true, false] {
+        let removed = of_map.ok(&remove).decode::<map::remove_partition_lost_listener::Response>();
+        assert_eq!(removed.response, expected);
+    }
+    // The same partition again, and no event for who has gone: the next thing that comes is an answer.
+    lose(5, 9, here);
+    let event = of_all.event().decode::<client::add_partition_lost_listener::PartitionLostEvent>();
+    assert_eq!((event.partition_id, event.source), (5, Some(here)));
+    assert!(!of_map.ok(&remove).decode::<map::remove_partition_lost_listener::Response>().response);
 }
 
 #[test]

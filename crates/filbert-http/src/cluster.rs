@@ -35,6 +35,8 @@ pub(crate) struct Cluster {
     id: String,
     /// The member that answers.
     member: u64,
+    /// How often it went on without a majority.
+    recoveries: u64,
     replicas: Replicas,
     members: Vec<Member>,
     groups: Vec<Group>,
@@ -108,6 +110,7 @@ fn cluster(name: &str, now_ms: i64, status: &ClusterStatus) -> Cluster {
         name: name.to_owned(),
         id: status.cluster.to_string(),
         member: status.member,
+        recoveries: status.recoveries,
         replicas: Replicas { wanted: status.replicas_wanted, held: status.replicas_held() },
         members: status.members.iter().map(|one| member(now_ms, status, one)).collect(),
         groups: status.groups.iter().map(group).collect(),
@@ -172,6 +175,9 @@ enum Word {
 struct Order {
     order: Word,
     member: Option<u64>,
+    /// Of recovering.
+    #[serde(default)]
+    accept_data_loss: bool,
 }
 
 fn order_of(body: &[u8]) -> Result<ClusterOrder, Failure> {
@@ -187,13 +193,16 @@ fn order_of(body: &[u8]) -> Result<ClusterOrder, Failure> {
     Ok(match order.order {
         Word::Leave => ClusterOrder::Leave(member()?),
         Word::Remove => ClusterOrder::Remove(member()?),
-        Word::Recover => ClusterOrder::Recover,
+        Word::Recover => ClusterOrder::Recover { accepts_data_loss: order.accept_data_loss },
     })
 }
 
 #[derive(Serialize)]
 struct Done {
     done: bool,
+    /// Sentences for a person, where there is more to say.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    said: String,
 }
 
 /// Has an order carried out.
@@ -212,14 +221,14 @@ pub(crate) async fn order(
     let order = order_of(&body)?;
     let cluster = shared.grid.cluster().ok_or_else(in_no_cluster)?;
     tracing::info!("user {user} orders: {order:?}");
-    let (done, outcome) = oneshot::channel::<Result<(), GridError>>();
+    let (done, outcome) = oneshot::channel::<Result<String, GridError>>();
     let tell = move |result| {
         // Whoever asked may have gone.
         let _gone = done.send(result);
     };
     cluster.order(order, Box::new(tell));
     match outcome.await {
-        Ok(Ok(())) => Ok(json(&Done { done: true })),
+        Ok(Ok(said)) => Ok(json(&Done { done: true, said })),
         Ok(Err(error)) => {
             tracing::warn!("the order of user {user} is refused: {error}");
             Err(error.into())
@@ -238,7 +247,9 @@ mod tests {
     fn orders_are_read_and_everything_else_is_told() {
         assert_eq!(order_of(br#"{"order": "leave", "member": 3}"#).unwrap(), ClusterOrder::Leave(3));
         assert_eq!(order_of(br#"{"order": "remove", "member": 4}"#).unwrap(), ClusterOrder::Remove(4));
-        assert_eq!(order_of(br#"{"order": "recover"}"#).unwrap(), ClusterOrder::Recover);
+        let recover = |accepts_data_loss| ClusterOrder::Recover { accepts_data_loss };
+        assert_eq!(order_of(br#"{"order": "recover"}"#).unwrap(), recover(false));
+        assert_eq!(order_of(br#"{"order": "recover", "accept_data_loss": true}"#).unwrap(), recover(true));
         let refused = |body: &[u8]| order_of(body).unwrap_err().message();
         assert!(refused(br#"{"order": "leave"}"#).contains("names no member"));
         assert!(refused(br#"{"order": "leaf", "member": 1}"#).contains("unknown variant"));

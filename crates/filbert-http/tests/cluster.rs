@@ -49,6 +49,7 @@ impl Cluster for Two {
                 member(2, MemberState::Unreachable, Some(Duration::from_secs(7))),
             ],
             groups: vec![GroupStatus { number: Some(0), leader: Some(1), voters, ..GroupStatus::default() }],
+            ..ClusterStatus::default()
         })
     }
 
@@ -60,7 +61,7 @@ impl Cluster for Two {
     fn order(&self, order: ClusterOrder, done: OrderDone) {
         self.0.lock().unwrap().push(order);
         done(match order {
-            ClusterOrder::Leave(_) => Ok(()),
+            ClusterOrder::Leave(_) => Ok(String::new()),
             _ => Err(GridError::IllegalState("it is alive".to_owned())),
         });
     }

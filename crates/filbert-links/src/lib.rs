@@ -40,6 +40,7 @@ mod settings;
 mod shared;
 mod statistics;
 mod stream;
+mod tls;
 mod way;
 mod wire;
 
@@ -51,4 +52,5 @@ pub use hello::HelloError;
 pub use links::Links;
 pub use settings::{Identity, LinkSettings, Secret, TlsSettings};
 pub use statistics::{KindStatistics, LinkStatistics};
+pub use tls::{TlsFiles, TlsFilesError};
 pub use wire::FrameError;

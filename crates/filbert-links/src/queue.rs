@@ -81,6 +81,8 @@ impl Queue {
                 }
             }
             self.filled.notified().await;
+            // Whatever else is ready to run may have frames for this connection as well: they go in the same write.
+            tokio::task::yield_now().await;
         }
     }
 

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::asking::Asking;
+use crate::recovery::Recovery;
 use crate::registry::Command;
 use crate::replicator::PartitionGroup;
 use crate::service::Request;
@@ -24,9 +25,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Groups that a dead member led have another leader by then.
 const FAILOVER_MAX: Duration = Duration::from_secs(10);
 
-const NO_RECOVERY: &str = "groups that have lost their majority cannot be recovered yet: members that are only cut off or stopped have to come back; \
-if they are dead for good, what only these groups held cannot be served any more: end all members, and start a cluster anew";
-
 /// Why a member should end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -34,6 +32,8 @@ pub enum Ending {
     Asked,
     /// The others have taken it out, while they did not hear of it: what it holds is not the cluster's any more.
     TakenOut,
+    /// The others have gone on without it, in a later epoch, while most of the members were not there: what it holds is not the cluster's any more.
+    LeftBehind,
 }
 
 /// Says why this member should end, once.
@@ -47,7 +47,7 @@ pub(crate) fn end(ending: &EndingSender, why: Ending) {
             true
         }
         // What an operator asked for is too late then.
-        Some(Ending::Asked) if why == Ending::TakenOut => {
+        Some(Ending::Asked) if why != Ending::Asked => {
             *known = Some(why);
             true
         }
@@ -64,6 +64,7 @@ pub(crate) struct Administration {
     pub(crate) groups: Arc<Vec<PartitionGroup>>,
     pub(crate) links: Arc<Links>,
     pub(crate) ending: Arc<EndingSender>,
+    pub(crate) recovery: Arc<Recovery>,
     /// Who answers within that time is alive.
     pub(crate) lease: Duration,
     /// Where orders are carried out.
@@ -114,16 +115,13 @@ fn refused(why: String) -> GridError {
 }
 
 impl Administration {
-    async fn carry_out(&self, order: ClusterOrder) -> Result<(), GridError> {
+    async fn carry_out(&self, order: ClusterOrder) -> Result<String, GridError> {
         match order {
-            ClusterOrder::Leave(id) => self.leave(MemberId(id)).await,
-            ClusterOrder::Remove(id) => self.remove(MemberId(id)).await,
-            ClusterOrder::Recover => {
-                let lost = self.views.status(self.member).lost_groups().count();
-                Err(match lost {
-                    0 => refused("all groups have a leader: there is nothing to recover".to_owned()),
-                    _ => GridError::UnsupportedOperation(format!("{lost} groups have no leader. {NO_RECOVERY}")),
-                })
+            ClusterOrder::Leave(id) => self.leave(MemberId(id)).await.map(|()| String::new()),
+            ClusterOrder::Remove(id) => self.remove(MemberId(id)).await.map(|()| String::new()),
+            ClusterOrder::Recover { accepts_data_loss } => {
+                let recovered = self.recovery.recover(accepts_data_loss).await;
+                recovered.map_err(|error| refused(error.to_string()))
             }
         }
     }

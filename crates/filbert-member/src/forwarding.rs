@@ -20,8 +20,10 @@ use crate::view::Views;
 
 /// The first byte of a request that forwards changes; others begin with a version.
 pub(crate) const FORWARDED: u8 = 0xf0;
-/// Bytes ahead of the changes: the first byte, the group, how long to wait, and the version of the registry that the sender knows.
-const HEAD_BYTES: usize = 1 + 4 + 8 + 8;
+/// Version of the head, which is what follows up to the changes. These begin with a version of their own.
+const VERSION: u8 = 1;
+/// Bytes ahead of the changes: the first byte, the version, the group, how long to wait, and the version of the registry that the sender knows.
+const HEAD_BYTES: usize = 1 + 1 + 4 + 8 + 8;
 /// How long a leader is looked for: longer than a failover takes.
 const LOOKING_MAX: Duration = Duration::from_secs(5);
 /// Between two tries.
@@ -125,6 +127,7 @@ impl Forwarding {
         let wait_ms = wait.map_or(u64::MAX, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX - 1));
         let mut out = BytesMut::with_capacity(HEAD_BYTES + changes.len());
         out.put_u8(FORWARDED);
+        out.put_u8(VERSION);
         out.put_u32_le(group.0);
         out.put_u64_le(wait_ms);
         out.put_u64_le(self.views.registry_version());
@@ -135,7 +138,11 @@ impl Forwarding {
     /// Answers another member.
     pub(crate) async fn answer(&self, request: Bytes) -> Result<Bytes, Refusal> {
         let broken = || Refusal("cannot read changes that were forwarded".to_owned());
-        let mut head = request.get(1..HEAD_BYTES).ok_or_else(broken)?;
+        let version = request.get(1).copied().ok_or_else(broken)?;
+        if version != VERSION {
+            return Err(Refusal(format!("changes were forwarded in version {version}, expected version {VERSION}")));
+        }
+        let mut head = request.get(2..HEAD_BYTES).ok_or_else(broken)?;
         let (_group, wait) = (bytes::Buf::get_u32_le(&mut head), bytes::Buf::get_u64_le(&mut head));
         // They may be of a map that was made a moment ago.
         let known = self.followed.reached(bytes::Buf::get_u64_le(&mut head));

@@ -48,6 +48,9 @@ pub(crate) struct Belonging {
     pub(crate) cluster: Uuid,
     /// Whether it votes in the registry.
     pub(crate) votes: bool,
+    /// The epoch that it is in.
+    #[serde(default)]
+    pub(crate) epoch: u64,
 }
 
 /// Whoever is at an address.

@@ -5,6 +5,7 @@
 //! several, however long each takes, and no time-out decides anything. A member that restarts finds the others in their cluster and joins it,
 //! as a new member.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use filbert_cluster::MemberId;
@@ -53,16 +54,16 @@ pub(crate) async fn enter(
             tokio::time::sleep(PAUSE).await;
             continue;
         }
-        let mut in_cluster: Vec<(bool, &str)> = Vec::new();
+        let mut in_cluster: Vec<(Reverse<u64>, bool, &str)> = Vec::new();
         for (address, found) in entries.iter().flat_map(|entry| &entry.found) {
             if let Found::Other(Greeting::InCluster(other)) = found {
-                in_cluster.push((!other.votes, address));
+                in_cluster.push((Reverse(other.epoch), !other.votes, address));
             }
         }
         if !in_cluster.is_empty() {
-            // Those that vote first: others may be in a cluster of which nothing comes.
+            // The latest epoch first: others were left behind. Of these those that vote: others may be in a cluster of which nothing comes.
             in_cluster.sort_unstable();
-            for (_, address) in in_cluster {
+            for (.., address) in in_cluster {
                 match join(links, address, facts).await {
                     Ok(welcome) => return Ok(Entry::Joins(welcome)),
                     Err(error) => tell(round, &format!("{address} did not let this member in yet: {error}")),

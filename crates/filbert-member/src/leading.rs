@@ -47,8 +47,21 @@ pub(crate) struct Said {
     /// The cluster that it is in.
     #[serde(with = "crate::text")]
     pub(crate) cluster: Uuid,
+    /// The epoch that it is in.
+    #[serde(default)]
+    pub(crate) epoch: u64,
+    /// Its time of day, in Unix milliseconds.
+    #[serde(default)]
+    pub(crate) now_ms: Option<i64>,
     pub(crate) leading: Leading,
     pub(crate) figures: Vec<Figures>,
+    /// Whether clients are let in at it. A member that does not say so does.
+    #[serde(default = "yes")]
+    pub(crate) serves: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What whoever says it is to the member that hears it.
@@ -60,6 +73,10 @@ pub(crate) enum Standing {
     TakenOut,
     /// It is of another cluster.
     Stranger,
+    /// The cluster has gone on without it, in this epoch.
+    LeftBehind(u64),
+    /// The cluster has gone on with it, in this epoch, which it has not heard of.
+    Behind(u64),
 }
 
 /// The figures of a group, if this member leads it.

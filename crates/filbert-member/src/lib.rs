@@ -18,6 +18,7 @@
 //! - A cluster is founded by one member, which most have accepted, and joined by all others (`joining.rs`, `founding.rs`). A member's id is
 //!   never given again.
 //! - What the registry says of maps is known on a member before it applies an entry that was made under it.
+//! - A group that has lost its majority goes on by an order alone, in a later epoch: members of another one are not listened to (`recovery/`).
 //! - A group's voters change one step at a time, and only by its leader; a vote follows after the data (`upkeep.rs`).
 //! - What clients are told has versions that do not go back (`leading.rs`, `registry/state.rs`).
 //!
@@ -26,6 +27,7 @@
 mod administration;
 mod asking;
 mod departed;
+mod epoch;
 mod errors;
 mod following;
 mod forwarding;
@@ -35,9 +37,11 @@ mod joining;
 mod leading;
 mod member;
 mod news;
+mod pair;
 mod partitions;
 mod presence;
 mod reading;
+mod recovery;
 mod registry;
 mod replicator;
 mod service;

@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use filbert_cluster::{
-    BootRuntime, Group, GroupId, GroupSettings, MemberId, Replicas, SharedHeartbeats, Transport, WallClock,
+    BootRuntime, Epoch, Group, GroupId, GroupSettings, MemberId, Replicas, SharedHeartbeats, Transport, WallClock,
 };
-use filbert_grid::{Clock, Environment, Grid, GridConfig, Millis};
+use filbert_grid::{Clock, Environment, Grid, GridConfig, Millis, PartitionId};
 use filbert_links::{Identity, LinkSettings, Links};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
@@ -20,22 +22,25 @@ use uuid::Uuid;
 use crate::administration::{Administration, Ending, EndingSender};
 use crate::asking::Asking;
 use crate::departed::Departed;
+use crate::epoch::InEpoch;
 use crate::errors::MemberError;
 use crate::following::Followed;
 use crate::forwarding::Forwarding;
 use crate::greeting::Candidate;
 use crate::joining::{self, Entry};
+use crate::pair::Pair;
 use crate::partitions::{GridPartitions, GridSlot};
 use crate::presence::Presence;
 use crate::reading::Reading;
+use crate::recovery::Recovery;
 use crate::registry::{ClusterSettings, Command, MemberFacts, REGISTRY, Registry, RegistryState, Reply};
 use crate::replicator::{MemberReplicator, PartitionGroup};
 use crate::service::{Answering, Joined, MemberService};
 use crate::upkeep::Upkeep;
 use crate::view::Views;
 
-/// Versions of what members send each other that this one speaks.
-const VERSIONS: std::ops::RangeInclusive<u16> = 1..=1;
+/// Versions of what members send each other, and of what logs and snapshots hold, that this one speaks.
+pub(crate) const VERSIONS: RangeInclusive<u16> = 1..=1;
 
 /// Between two looks at something that is awaited.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -43,6 +48,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 const LOOKS_TOLD: u32 = 250;
 /// Looks between two questions to the others whether anything comes of the cluster.
 const LOOKS_ASKED: u32 = 50;
+
+/// Maps that are told by name.
+const MAPS_TOLD_MAX: usize = 20;
 
 /// What can be set of a member of a cluster.
 #[derive(Clone, Debug)]
@@ -69,6 +77,15 @@ pub struct MemberSettings {
     pub links: LinkSettings,
     /// After so long without an answer a member is taken for dead. Default 60 s.
     pub dead_after: Duration,
+    /// Whether clients are let in only from [`Member::serve`] on: until then, the member is handed no leadership. Default false.
+    pub serves_later: bool,
+    /// Whether the one that is left of two members with data goes on alone after that time. Default false: it stops. Both go on if both are alive
+    /// and cut off from each other, and what one of them acknowledges is lost when they meet again.
+    pub pair_continues: bool,
+    /// Versions of what members send each other that this one says to speak. Default those that it does speak: another range is for tests of
+    /// upgrades, in which a member pretends to be a later one.
+    #[doc(hidden)]
+    pub versions: RangeInclusive<u16>,
 }
 
 impl Default for MemberSettings {
@@ -85,6 +102,9 @@ impl Default for MemberSettings {
             groups: GroupSettings::default(),
             links: LinkSettings::default(),
             dead_after: Duration::from_secs(60),
+            serves_later: false,
+            pair_continues: false,
+            versions: VERSIONS,
         }
     }
 }
@@ -117,6 +137,7 @@ pub struct Member {
     groups: Vec<PartitionGroup>,
     views: Arc<Views>,
     ending: Arc<EndingSender>,
+    serves: Arc<AtomicBool>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -162,6 +183,7 @@ impl Starting {
             client_port: settings.client_port,
             is_lite: settings.is_lite,
             joined_ms: 0,
+            version: *settings.versions.end(),
         };
         let cluster = ClusterSettings { partitions: config.partition_count, ..settings.cluster };
         let settings = MemberSettings { cluster, ..settings };
@@ -173,7 +195,7 @@ impl Starting {
             incarnation: uuid,
             partitions: cluster.partitions,
             groups: cluster.groups,
-            versions: VERSIONS,
+            versions: settings.versions.clone(),
         };
         let links = Links::start(settings.links.clone(), identity, Arc::new(Answering(service.clone())))?;
         Ok(Starting { settings, config, environment, links: Arc::new(links), service, facts })
@@ -210,15 +232,21 @@ impl Starting {
             Entry::Joins(welcome) => (MemberId(welcome.id), welcome.cluster, welcome.settings),
         };
         links.become_member(id)?;
+        let replicas = Arc::new(Replicas::new(id));
+        if let Entry::Joins(welcome) = &entry {
+            replicas.epoch().enter(Epoch(welcome.epoch));
+        }
+        let in_epoch = InEpoch { transport: links.clone(), epoch: replicas.epoch().clone() };
         (config.cluster_uuid, config.member_uuid) = (Some(cluster), Some(facts.uuid));
         config.hash_seed = Some(of_cluster.hash_seed);
         let groups = GroupSettings { groups: of_cluster.groups, partitions: of_cluster.partitions, ..settings.groups };
-        let transport: Arc<dyn Transport> = Arc::new(SharedHeartbeats::<BootRuntime>::new(links.clone(), &groups));
+        let transport: Arc<dyn Transport> = Arc::new(SharedHeartbeats::<BootRuntime>::new(Arc::new(in_epoch), &groups));
         let wall: Arc<dyn WallClock> = Arc::new(Wall(environment.clock.clone()));
         let (registry, slot) = (Arc::new(Registry::new()), GridSlot::default());
-        let replicas = Arc::new(Replicas::new(id));
+        // All members wait for what is new in the registry.
+        let hurried = GroupSettings { commit_hold_ms: 0, ..groups.clone() };
         let of_registry =
-            Group::start(id, REGISTRY, groups.clone(), transport.clone(), wall.clone(), registry.clone()).await?;
+            Group::start(id, REGISTRY, hurried, transport.clone(), wall.clone(), registry.clone()).await?;
         replicas.add(REGISTRY, of_registry.clone());
         let mut of_partitions: Vec<PartitionGroup> = Vec::new();
         for group in (0..groups.groups).map(GroupId) {
@@ -231,7 +259,7 @@ impl Starting {
         }
         let asking = Arc::new(Asking::new(of_registry, links.clone()));
         let maps_max = config.objects_max;
-        let views = Arc::new(Views::new(registry.clone()));
+        let views = Arc::new(Views::new(registry.clone(), environment.clock.clone(), settings.pair_continues));
         let followed = Arc::new(Followed::new());
         let forwarding = Arc::new(Forwarding {
             member: id,
@@ -245,6 +273,15 @@ impl Starting {
         let grid = Grid::replicated(config, environment, Arc::new(replicator))?;
         slot.set(&grid);
         let ending = Arc::new(EndingSender::new(None));
+        let recovery = Arc::new(Recovery {
+            member: id,
+            asking: asking.clone(),
+            groups: of_partitions.clone(),
+            links: links.clone(),
+            epoch: replicas.epoch().clone(),
+            ending: ending.clone(),
+            running: tokio::sync::Mutex::new(()),
+        });
         let administration = Administration {
             member: id,
             views: views.clone(),
@@ -252,6 +289,7 @@ impl Starting {
             groups: Arc::new(of_partitions.clone()),
             links: links.clone(),
             ending: ending.clone(),
+            recovery: recovery.clone(),
             lease: Duration::from_millis(groups.lease_ms),
             runtime: Handle::current(),
         };
@@ -265,19 +303,29 @@ impl Starting {
             administration,
             runtime: Handle::current(),
         }));
-        let heard = views.clone();
+        let (heard, epoch) = (views.clone(), replicas.epoch().clone());
         let joined = Joined {
             replicas,
             asking: asking.clone(),
-            heard: Arc::new(move |member, said| heard.hear_said(member, said)),
+            heard: Arc::new(move |member, said| heard.hear_said(member, epoch.get(), said)),
             ending: ending.clone(),
             reading,
+            recovery: recovery.clone(),
         };
         // Nobody else starts this member.
         let _first = service.joined.set(joined);
-        let (links_kept, tasks) = (links.clone(), Vec::new());
-        let mut member =
-            Member { id, grid, links: links_kept, asking, groups: of_partitions, views, ending: ending.clone(), tasks };
+        let serves = Arc::new(AtomicBool::new(!settings.serves_later));
+        let mut member = Member {
+            id,
+            grid,
+            links: links.clone(),
+            asking,
+            groups: of_partitions,
+            views,
+            ending,
+            serves: serves.clone(),
+            tasks: Vec::new(),
+        };
         member.tasks.push(tokio::spawn(follow_registry(registry, followed, Arc::downgrade(&member.grid))));
         if let Entry::Founds(members_needed) = entry {
             member.found(cluster, of_cluster, facts.clone(), members_needed).await?;
@@ -297,10 +345,15 @@ impl Starting {
             links,
             views: member.views.clone(),
             grid: Arc::downgrade(&member.grid),
-            ending,
+            serves,
+            recovery: recovery.clone(),
             dead_after: settings.dead_after,
         };
         member.tasks.push(tokio::spawn(Arc::new(upkeep).run()));
+        if settings.pair_continues {
+            let pair = Pair { views: member.views.clone(), recovery, dead_after: settings.dead_after };
+            member.tasks.push(tokio::spawn(pair.run()));
+        }
         if let Err(error) = member.settle(&service, &facts, &entry, cluster).await {
             member.stop().await;
             return Err(error);
@@ -352,8 +405,11 @@ impl Member {
         let here = service.here.read().clone();
         for look in 1_u32.. {
             let Some(missing) = self.missing() else { break };
-            if *self.ending.borrow() == Some(Ending::TakenOut) {
-                return Err(MemberError::TakenOut(self.id));
+            match *self.ending.borrow() {
+                Some(Ending::TakenOut) => return Err(MemberError::TakenOut(self.id)),
+                // Others have gone on, and this one has served nobody: it starts anew, and joins those.
+                Some(Ending::LeftBehind) => return Err(MemberError::InVain),
+                Some(Ending::Asked) | None => {}
             }
             if look.is_multiple_of(LOOKS_TOLD) {
                 tracing::info!("member {} does not serve yet: {missing}", self.id);
@@ -457,6 +513,11 @@ impl Member {
         Some(self.groups.get(usize::try_from(group).ok()?)?.state())
     }
 
+    /// Says that clients are let in here: from now on this member may be handed leadership.
+    pub fn serve(&self) {
+        self.serves.store(true, Ordering::SeqCst);
+    }
+
     /// Takes a member out that is dead: it is never let in again under its id.
     ///
     /// # Errors
@@ -474,13 +535,29 @@ impl Member {
         self.ending.subscribe()
     }
 
+    /// What this member holds, for whoever drops it: entries by map.
+    #[must_use]
+    pub fn holdings(&self) -> String {
+        let state = self.registry();
+        let entries = |name: &str| self.grid.map(name).map_or(0, |map| map.statistics().entries);
+        let by_map: Vec<(&str, usize)> = state.maps().map(|(_, map)| (map.name.as_str(), entries(&map.name))).collect();
+        let all: usize = by_map.iter().map(|(_, entries)| entries).sum();
+        let mut largest: Vec<&(&str, usize)> = by_map.iter().filter(|(_, entries)| *entries > 0).collect();
+        largest.sort_by_key(|(name, entries)| (std::cmp::Reverse(*entries), *name));
+        let told = largest.iter().take(MAPS_TOLD_MAX).map(|(name, entries)| format!("{entries} of {name:?}"));
+        let told: Vec<String> = told.collect();
+        let more = if largest.len() > MAPS_TOLD_MAX { ", .." } else { "" };
+        let of_maps = if told.is_empty() { String::new() } else { format!(": {}{more}", told.join(", ")) };
+        format!("{all} entries of {} maps{of_maps}", by_map.len())
+    }
+
     /// Leaves the cluster in order: others take over what this member leads and holds, as far as there are others, and only then it is taken
     /// out.
     ///
     /// # Errors
     /// The registry has no leader.
     pub async fn leave(&self) -> Result<(), MemberError> {
-        if *self.ending.borrow() == Some(Ending::TakenOut) {
+        if matches!(*self.ending.borrow(), Some(Ending::TakenOut | Ending::LeftBehind)) {
             return Ok(());
         }
         let registry = self.registry();
@@ -510,6 +587,17 @@ impl Member {
     }
 }
 
+/// Has near caches forget what they know of partitions that have lost something.
+fn renew_partitions(grid: &Grid, known: &RegistryState, state: &RegistryState) {
+    let groups = state.settings.groups;
+    for (group, loss) in state.recoveries().losses() {
+        if !known.recoveries().losses().any(|of| of == (group, loss)) {
+            let of_group = (0..state.settings.partitions).map(PartitionId);
+            grid.renew_partitions(of_group.filter(|id| GroupId::of(*id, groups) == group), loss.epoch);
+        }
+    }
+}
+
 /// Has the grid know the maps that the registry knows, and whoever follows definitions those.
 async fn follow_registry(registry: Arc<Registry>, followed: Arc<Followed>, grid: std::sync::Weak<Grid>) {
     let mut versions = registry.watch();
@@ -528,6 +616,7 @@ async fn follow_registry(registry: Arc<Registry>, followed: Arc<Followed>, grid:
         for (_, facts) in known.members().filter(|(id, _)| state.member(*id).is_none()) {
             grid.member_gone(facts.uuid);
         }
+        renew_partitions(&grid, &known, &state);
         drop(grid);
         // Building columns or indexes takes as long as there are rows: not in a thread that groups need.
         let (follows, new) = (followed.clone(), state.clone());

@@ -11,6 +11,9 @@ use filbert_cluster::MemberId;
 use crate::leading::FRESH;
 use crate::registry::RegistryState;
 
+/// Clocks that differ by more are told: a message takes far less.
+const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(5);
+
 /// One sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sentence {
@@ -35,6 +38,32 @@ pub(crate) enum Sentence {
     HeardAgain {
         member: String,
     },
+    /// Groups that were led have no leader any more.
+    Lost {
+        lost: usize,
+        groups: usize,
+    },
+    /// All groups have leaders again.
+    Regained,
+    /// A member's clock is another one than this one's.
+    Clock {
+        member: String,
+        ahead_ms: i64,
+    },
+    /// Two members hold data.
+    Pair {
+        continues: bool,
+    },
+}
+
+/// How the groups stand at a look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Groups {
+    /// Those that have no leader, as far as is known.
+    pub(crate) without_leader: usize,
+    pub(crate) all: usize,
+    /// Whether one of two members goes on alone, by this member's settings.
+    pub(crate) pair_continues: bool,
 }
 
 fn counted(members: usize) -> String {
@@ -52,6 +81,26 @@ impl fmt::Display for Sentence {
                 write!(f, "{member} has not been heard of for {} s: it is down or cut off", FRESH.as_secs())
             }
             Sentence::HeardAgain { member } => write!(f, "{member} is heard of again"),
+            Sentence::Lost { lost, groups } => write!(
+                f,
+                "{lost} of {groups} groups have no leader, and this member serves neither reads nor writes of their partitions: most of the \
+                 members that hold them are not there. If they are dead for good, `filbert cluster recover` tells what can be done"
+            ),
+            Sentence::Regained => f.write_str("all groups have leaders again"),
+            Sentence::Clock { member, ahead_ms } => write!(
+                f,
+                "the clock of {member} is {} s {} this one's: entries with a time to live, and leases of locks, end earlier or later by as much when the \
+                 partition's leader changes. Have the clocks of all members set alike (NTP)",
+                ahead_ms.unsigned_abs().div_ceil(1_000),
+                if *ahead_ms > 0 { "ahead of" } else { "behind" }
+            ),
+            Sentence::Pair { continues: false } => f.write_str(
+                "two members hold data, and neither goes on without the other one: when one dies, the other one stops. A third member is recommended",
+            ),
+            Sentence::Pair { continues: true } => f.write_str(
+                "two members hold data, and when one is not heard of for a while, the other one goes on alone (filbert.cluster.pair: continue). If \
+                 both are alive and cut off from each other, both go on, and what one of them acknowledges is lost. A third member is recommended",
+            ),
         }
     }
 }
@@ -60,7 +109,10 @@ impl Sentence {
     /// Writes it to the log.
     fn log(&self) {
         match self {
-            Sentence::Gone { .. } | Sentence::Silent { .. } => tracing::warn!("{self}"),
+            Sentence::Lost { .. } => tracing::error!("{self}"),
+            Sentence::Gone { .. } | Sentence::Silent { .. } | Sentence::Pair { .. } | Sentence::Clock { .. } => {
+                tracing::warn!("{self}");
+            }
             _ => tracing::info!("{self}"),
         }
     }
@@ -73,12 +125,61 @@ pub(crate) struct News {
     members: BTreeMap<MemberId, String>,
     leaving: BTreeSet<MemberId>,
     silent: BTreeSet<MemberId>,
+    /// Members whose clocks differ, as was told.
+    differ: BTreeSet<MemberId>,
+    /// Whether all groups had leaders.
+    were_led: bool,
+    /// So many have none any more, as was told last: leaders are missed one after the other.
+    lost: usize,
+    /// Whether two members held data.
+    were_two: bool,
 }
 
 impl News {
     /// Logs how the members stand otherwise than at the last look. `here` is not spoken of.
-    pub(crate) fn tell(&mut self, here: MemberId, state: &RegistryState, silent_for: impl Fn(MemberId) -> Duration) {
+    pub(crate) fn tell(
+        &mut self,
+        here: MemberId,
+        state: &RegistryState,
+        groups: Groups,
+        clocks_ahead: &BTreeMap<MemberId, i64>,
+        silent_for: impl Fn(MemberId) -> Duration,
+    ) {
         self.look(here, state, silent_for).iter().for_each(Sentence::log);
+        self.look_at_groups(state, groups).iter().for_each(Sentence::log);
+        self.look_at_clocks(clocks_ahead).iter().for_each(Sentence::log);
+    }
+
+    fn look_at_clocks(&mut self, clocks_ahead: &BTreeMap<MemberId, i64>) -> Vec<Sentence> {
+        let mut told = Vec::new();
+        for (id, ahead_ms) in clocks_ahead {
+            let differs = ahead_ms.unsigned_abs() > CLOCKS_DIFFER_MAX.as_millis() as u64;
+            if differs && self.differ.insert(*id) {
+                let member = self.members.get(id).cloned().unwrap_or_else(|| format!("member {id}"));
+                told.push(Sentence::Clock { member, ahead_ms: *ahead_ms });
+            } else if !differs {
+                self.differ.remove(id);
+            }
+        }
+        self.differ.retain(|id| clocks_ahead.contains_key(id));
+        told
+    }
+
+    fn look_at_groups(&mut self, state: &RegistryState, groups: Groups) -> Vec<Sentence> {
+        let mut told = Vec::new();
+        if groups.without_leader == 0 {
+            told.extend((std::mem::take(&mut self.lost) > 0).then_some(Sentence::Regained));
+            self.were_led = true;
+        } else if self.were_led && groups.without_leader > self.lost {
+            self.lost = groups.without_leader;
+            told.push(Sentence::Lost { lost: groups.without_leader, groups: groups.all });
+        }
+        let are_two = state.is_complete() && state.members().filter(|(_, facts)| !facts.is_lite).count() == 2;
+        if are_two && !self.were_two {
+            told.push(Sentence::Pair { continues: groups.pair_continues });
+        }
+        self.were_two = are_two;
+        told
     }
 
     fn look(
@@ -142,6 +243,7 @@ mod tests {
             client_port: 5_701,
             is_lite: false,
             joined_ms: 0,
+            version: 1,
         }
     }
 
@@ -178,5 +280,45 @@ mod tests {
         let gone = "member 2 at db2:5701 is no member any more, the cluster has 1 member";
         assert_eq!(texts(&mut news, &state, &[]), [gone]);
         assert_eq!(texts(&mut news, &state, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn a_clock_that_is_off_is_told_once() {
+        let mut news = News::default();
+        let mut texts = |ahead_ms: i64| {
+            let told = news.look_at_clocks(&[(MemberId(2), ahead_ms)].into());
+            told.iter().map(Sentence::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(4_000), [""; 0]);
+        let told = texts(3_600_000);
+        assert!(told[0].starts_with("the clock of member 2 is 3600 s ahead of this one's"), "{told:?}");
+        assert_eq!(texts(3_600_100), [""; 0]);
+        assert_eq!(texts(0), [""; 0]);
+        assert!(texts(-60_000)[0].starts_with("the clock of member 2 is 60 s behind this one's"));
+    }
+
+    #[test]
+    fn a_lost_majority_and_a_pair_are_told_once() {
+        let (mut news, mut state) = (News::default(), RegistryState::default());
+        let mut look = |state: &RegistryState, without_leader, pair_continues| {
+            news.look_at_groups(state, Groups { without_leader, all: 25, pair_continues })
+        };
+        // As long as there never was a leader, the cluster begins.
+        assert_eq!(look(&state, 25, false), []);
+        assert_eq!(look(&state, 0, false), []);
+        assert_eq!(look(&state, 12, false), [Sentence::Lost { lost: 12, groups: 25 }]);
+        assert_eq!(look(&state, 25, false), [Sentence::Lost { lost: 25, groups: 25 }]);
+        assert_eq!(look(&state, 3, false), []);
+        assert_eq!(look(&state, 0, false), [Sentence::Regained]);
+        let members = [(1, facts(1)), (2, facts(2))].into();
+        let cluster = Uuid::from_u128(99);
+        let settings = ClusterSettings::default();
+        assert_eq!(state.apply(Command::Found { cluster, settings, members, members_needed: 1 }), Reply::Done);
+        assert_eq!(look(&state, 0, false), [Sentence::Pair { continues: false }]);
+        assert_eq!(look(&state, 0, false), []);
+        assert_eq!(state.apply(Command::Join { facts: facts(3) }), Reply::Member(3));
+        assert_eq!(look(&state, 0, false), []);
+        assert_eq!(state.apply(Command::Remove { member: 3 }), Reply::Done);
+        assert_eq!(look(&state, 0, true), [Sentence::Pair { continues: true }]);
     }
 }

@@ -7,6 +7,7 @@ use filbert_cluster::{Applying, GroupId, MemberId, OwnedReply, StateMachine, Sta
 use filbert_grid::Grid;
 use filbert_grid::replication::{self, Answers, GroupExport, GroupImport, Part};
 use filbert_store::{Decoder, Millis};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::errors::told;
 use crate::registry::Registry;
@@ -51,6 +52,14 @@ impl GridPartitions {
 
 fn unfit(error: &impl ToString) -> StateMachineError {
     StateMachineError::Unfit(error.to_string())
+}
+
+/// Does what takes long, such as building indexes, without holding up other groups' tasks on the same thread.
+fn beside_other_tasks<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
 }
 
 impl StateMachine for GridPartitions {
@@ -165,7 +174,7 @@ impl StateMachine for GridPartitions {
 
     fn install(&self, import: Option<GroupImport>) -> Millis {
         match (self.grid.get(), import) {
-            (Some(grid), Some(import)) => grid.install(import),
+            (Some(grid), Some(import)) => beside_other_tasks(|| grid.install(import)),
             _ => Millis(i64::MIN),
         }
     }

@@ -18,6 +18,7 @@ use crate::founding::{Accepted, Choice, Number};
 use crate::greeting::{Alone, Belonging, Candidate, Greeting};
 use crate::leading::{Said, Standing};
 use crate::reading::Reading;
+use crate::recovery::{Fence, Recovery, Reform, Reminder};
 use crate::registry::{ClusterSettings, Command, MemberFacts, Reply};
 
 /// Version of what is sent here.
@@ -47,6 +48,14 @@ pub(crate) enum Request {
     Ping,
     /// This member is to leave the cluster, as an operator has ordered.
     Leave,
+    /// How do its copies of all groups stand?
+    Survey,
+    /// The cluster goes on without members: it is to enter an epoch, and to give its votes in groups to nobody.
+    Fence(Fence),
+    /// Its copies of groups are those that they go on with.
+    Reform(Reform),
+    /// The cluster has gone on without the member that is asked; answered by the sender's [`Standing`] there.
+    Reminder(Reminder),
 }
 
 /// What a member that joined is told.
@@ -57,6 +66,9 @@ pub(crate) struct Welcome {
     pub(crate) cluster: Uuid,
     pub(crate) settings: ClusterSettings,
     pub(crate) members: BTreeMap<u64, MemberFacts>,
+    /// The epoch that the cluster is in.
+    #[serde(default)]
+    pub(crate) epoch: u64,
 }
 
 impl Request {
@@ -90,6 +102,7 @@ pub(crate) struct Joined {
     pub(crate) heard: Arc<dyn Fn(MemberId, Said) -> Standing + Send + Sync>,
     pub(crate) ending: Arc<EndingSender>,
     pub(crate) reading: Arc<Reading>,
+    pub(crate) recovery: Arc<Recovery>,
 }
 
 /// Answers other members.
@@ -113,7 +126,8 @@ impl MemberService {
             (Request::Greet, _, Some(joined)) => {
                 let (group, cluster) = (joined.asking.group(), joined.asking.registry().state().cluster);
                 let votes = group.status().voters.contains(&group.member());
-                Ok(write(&Greeting::InCluster(Belonging { cluster, votes })))
+                let epoch = joined.replicas.epoch().get().0;
+                Ok(write(&Greeting::InCluster(Belonging { cluster, votes, epoch })))
             }
             (Request::Promise(to, number), Channel::Join, None) if self.is(to) => {
                 Ok(write(&self.choice.lock().promise(number)))
@@ -125,6 +139,10 @@ impl MemberService {
                 Err(Refusal("this member is another one, or is in a cluster".to_owned()))
             }
             (Request::Join(facts), Channel::Join, Some(joined)) => self.let_in(joined, facts).await,
+            (Request::Reminder(reminder), Channel::Join, Some(joined)) if self.is(reminder.to) => {
+                Ok(write(&joined.recovery.reminded(&reminder)))
+            }
+            (Request::Reminder(_), Channel::Join, _) => Err(Refusal("this member is another one".to_owned())),
             (_, _, None) => Err(Refusal("this member is in no cluster yet".to_owned())),
             (Request::Registry(command), Channel::Requests, Some(joined)) => {
                 let asked = joined.asking.propose(command.into()).await;
@@ -142,12 +160,19 @@ impl MemberService {
             },
             (Request::Ping, Channel::Requests, Some(_)) => Ok(write(&true)),
             (Request::Leave, Channel::Requests, Some(joined)) => {
-                let state = joined.asking.registry().state();
-                let Some(member) = from.member.filter(|member| state.member(*member).is_some()) else {
-                    return Err(Refusal("only members pass an order on".to_owned()));
-                };
+                let member = Self::check_member(joined, from)?;
                 tracing::info!("an operator has this member leave, says member {member}");
                 end(&joined.ending, Ending::Asked);
+                Ok(write(&true))
+            }
+            (Request::Survey, Channel::Requests, Some(joined)) => Ok(write(&joined.recovery.survey())),
+            (Request::Fence(fence), Channel::Requests, Some(joined)) => {
+                Self::check_member(joined, from)?;
+                Ok(write(&joined.recovery.fence(&fence).await?))
+            }
+            (Request::Reform(reform), Channel::Requests, Some(joined)) => {
+                Self::check_member(joined, from)?;
+                joined.recovery.reform(&reform).await?;
                 Ok(write(&true))
             }
             (Request::ReadPoints(groups), Channel::Requests, Some(joined)) => {
@@ -155,6 +180,13 @@ impl MemberService {
             }
             _ => Err(Refusal("a message that this kind of connection does not carry".to_owned())),
         }
+    }
+
+    /// The member that passes an order on.
+    fn check_member(joined: &Joined, from: Peer) -> Result<MemberId, Refusal> {
+        let state = joined.asking.registry().state();
+        let member = from.member.filter(|member| state.member(*member).is_some());
+        member.ok_or_else(|| Refusal("only members pass an order on".to_owned()))
     }
 
     fn is(&self, uuid: Uuid) -> bool {
@@ -188,7 +220,8 @@ impl MemberService {
         Self::take_out_before(joined, &facts).await?;
         let state = joined.asking.registry().state();
         let members = state.members().map(|(id, facts)| (id.0, facts.clone())).collect();
-        Ok(write(&Welcome { id, cluster: state.cluster, settings: state.settings, members }))
+        let epoch = joined.replicas.epoch().get().0;
+        Ok(write(&Welcome { id, cluster: state.cluster, settings: state.settings, members, epoch }))
     }
 }
 

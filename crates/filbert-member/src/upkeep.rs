@@ -5,6 +5,7 @@
 //! fewer voters than it should have because a member died: only one that leaves in order makes it smaller.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,10 @@ use filbert_cluster::{BootRuntime, Group, GroupId, GroupStatus, MemberId, Member
 use filbert_grid::Grid;
 use filbert_links::{Channel, Links};
 
-use crate::administration::{Ending, EndingSender, end};
 use crate::asking::Asking;
 use crate::leading::{Figures, Leading, Led, Said, Standing, figures};
 use crate::news::News;
+use crate::recovery::Recovery;
 use crate::registry::{Command, REGISTRY, RegistryState, Reply, redefine};
 use crate::replicator::PartitionGroup;
 use crate::service::{Request, read};
@@ -46,7 +47,9 @@ pub(crate) struct Upkeep {
     pub(crate) links: Arc<Links>,
     pub(crate) views: Arc<Views>,
     pub(crate) grid: Weak<Grid>,
-    pub(crate) ending: Arc<EndingSender>,
+    /// Whether clients are let in here.
+    pub(crate) serves: Arc<AtomicBool>,
+    pub(crate) recovery: Arc<Recovery>,
     /// After so long without an answer a member is taken for dead.
     pub(crate) dead_after: Duration,
 }
@@ -76,7 +79,8 @@ enum Going {
 }
 
 /// The next step of a group, if there is one. `wanted` are its voters, the one that is to lead first; `learners` may follow without a vote;
-/// `replicas` is how many there should be; `going` is asked of voters that are not wanted.
+/// `replicas` is how many there should be; `going` is asked of voters that are not wanted, `serves` of those that could lead: where no client
+/// is let in yet, its requests would wait.
 fn next_step(
     status: &GroupStatus,
     leader: MemberId,
@@ -84,6 +88,7 @@ fn next_step(
     learners: &BTreeSet<MemberId>,
     replicas: usize,
     going: impl Fn(MemberId) -> Going,
+    serves: impl Fn(MemberId) -> bool,
 ) -> Option<Step> {
     if wanted.is_empty() {
         return None;
@@ -113,7 +118,8 @@ fn next_step(
         let led_by_wanted = target.contains(&leader);
         if !led_by_wanted {
             let may_lead = |id: &&MemberId| status.voters.contains(*id) && has_caught_up(id) && is_there(id);
-            if let Some(heir) = target.iter().find(may_lead) {
+            let heirs = || target.iter().filter(may_lead);
+            if let Some(heir) = heirs().find(|id| serves(**id)).or_else(|| heirs().next()) {
                 return Some(Step::Hand(*heir));
             }
             // Nobody who votes is to stay: this one votes with the others first, and then hands over.
@@ -129,7 +135,7 @@ fn next_step(
         return Some(Step::Forget(*gone));
     }
     let first = *wanted.first()?;
-    (first != leader && is_there(&first) && has_caught_up(&first)).then_some(Step::Hand(first))
+    (first != leader && is_there(&first) && serves(first) && has_caught_up(&first)).then_some(Step::Hand(first))
 }
 
 /// A group, if this member leads it.
@@ -141,7 +147,7 @@ fn led<S: StateMachine>(id: GroupId, group: &Group<BootRuntime, S>) -> Option<Le
 impl Upkeep {
     /// Looks after the groups until the future is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
-        tokio::join!(self.tell_others(), self.look_after(), self.announce());
+        tokio::join!(self.tell_others(), self.look_after(), self.announce(), self.recovery.remind());
     }
 
     /// Has the registry know the Compact schemas that clients send: they go to the members that are there, and not to those that join later.
@@ -185,7 +191,9 @@ impl Upkeep {
                 known = state.clone();
                 self.views.renew();
             }
-            news.tell(self.member, &state, |id| self.views.silent_for(id));
+            news.tell(self.member, &state, self.views.groups(), &self.views.clocks_ahead(), |id| {
+                self.views.silent_for(id)
+            });
             for (id, group) in (0..).map(GroupId).zip(&self.groups) {
                 self.step(group, &state, &state.places(id), &BTreeSet::new(), &mut handed).await;
             }
@@ -198,7 +206,7 @@ impl Upkeep {
 
     /// Tells others what this member leads. It waits for nothing else: until it is told, clients' requests wait.
     async fn tell_others(&self) {
-        let mut told = (Leading::default(), Instant::now());
+        let mut told = (Leading::default(), false, Instant::now());
         let mut looked = (Vec::new(), Instant::now());
         loop {
             let terms: Vec<Option<u64>> = self.groups.iter().map(Group::has_lease).collect();
@@ -206,9 +214,10 @@ impl Upkeep {
                 looked = (terms, Instant::now());
                 let leading = self.leading();
                 self.views.hear(self.member, &leading);
-                if leading != told.0 || told.1.elapsed() >= TOLD_EVERY {
+                let serves = self.serves.load(Ordering::SeqCst);
+                if leading != told.0 || serves != told.1 || told.2.elapsed() >= TOLD_EVERY {
                     self.tell(&self.asking.registry().state(), &leading);
-                    told = (leading, Instant::now());
+                    told = (leading, serves, Instant::now());
                 }
             }
             tokio::time::sleep(LEADING_PAUSE).await;
@@ -238,18 +247,23 @@ impl Upkeep {
     fn tell(&self, state: &RegistryState, leading: &Leading) {
         let figures = self.figures();
         self.views.hear_figures(self.member, figures.clone());
-        let request = Request::Leading(Said { cluster: state.cluster, leading: leading.clone(), figures }).write();
+        let request = Request::Leading(self.said(state, leading, figures)).write();
         for (id, _) in state.members().filter(|(id, _)| *id != self.member) {
             // Whoever is not reached hears of it next time. The links have a limit for calls that are on their way.
             let call = self.links.call(id, Channel::Requests, request.clone());
-            let ending = self.ending.clone();
+            let recovery = self.recovery.clone();
             drop(tokio::spawn(async move {
-                let standing = call.await.ok().and_then(|answer| read::<Standing>(&answer).ok());
-                if standing == Some(Standing::TakenOut) {
-                    end(&ending, Ending::TakenOut);
+                if let Some(standing) = call.await.ok().and_then(|answer| read::<Standing>(&answer).ok()) {
+                    recovery.stand(standing);
                 }
             }));
         }
+    }
+
+    fn said(&self, state: &RegistryState, leading: &Leading, figures: Vec<Figures>) -> Said {
+        let serves = self.serves.load(Ordering::SeqCst);
+        let (cluster, epoch, leading) = (state.cluster, self.recovery.epoch.get().0, leading.clone());
+        Said { cluster, epoch, now_ms: Some(self.views.now_ms()), leading, figures, serves }
     }
 
     async fn step<S: StateMachine>(
@@ -270,7 +284,8 @@ impl Upkeep {
             _ => Going::Stays,
         };
         let replicas = state.settings.replicas as usize;
-        let Some(step) = next_step(&status, self.member, wanted, learners, replicas, going) else { return };
+        let serves = |id| self.views.serves(id);
+        let Some(step) = next_step(&status, self.member, wanted, learners, replicas, going, serves) else { return };
         if matches!(step, Step::Vote(_)) && !state.is_complete() {
             // Until as many are there as serve together, whoever has joined may go and found another cluster if the founder dies.
             return;
@@ -370,11 +385,26 @@ mod tests {
 
     fn step_without(status: &GroupStatus, wanted: &[u64], leaving: &[u64], taken_out: &[u64]) -> Option<Step> {
         let wanted: Vec<MemberId> = wanted.iter().copied().map(MemberId).collect();
-        next_step(status, MemberId(1), &wanted, &BTreeSet::new(), 3, |id| match id.0 {
+        let going = |id: MemberId| match id.0 {
             id if leaving.contains(&id) => Going::Leaves,
             id if taken_out.contains(&id) => Going::TakenOut,
             _ => Going::Stays,
-        })
+        };
+        next_step(status, MemberId(1), &wanted, &BTreeSet::new(), 3, going, |id| id != CLOSED)
+    }
+
+    /// A member that lets no clients in yet.
+    const CLOSED: MemberId = MemberId(9);
+
+    #[test]
+    fn a_member_leads_once_clients_are_let_in_there() {
+        let led = status(&[1, 2, 9], &[], &[(2, 100), (9, 100)]);
+        assert_eq!(step(&led, &[9, 1, 2], &[]), None);
+        assert_eq!(step(&led, &[2, 1, 9], &[]), Some(Step::Hand(MemberId(2))));
+        // Whoever leaves hands over to one that serves, or to any if none does.
+        assert_eq!(step(&led, &[9, 2], &[1]), Some(Step::Hand(MemberId(2))));
+        let led = status(&[1, 9], &[], &[(9, 100)]);
+        assert_eq!(step(&led, &[9], &[1]), Some(Step::Hand(CLOSED)));
     }
 
     #[test]

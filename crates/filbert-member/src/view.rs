@@ -5,17 +5,24 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use filbert_cluster::{GroupId, MemberId};
+use filbert_cluster::{Epoch, GroupId, MemberId};
 use filbert_data::PartitionId;
-use filbert_grid::{ClusterStatus, ClusterView, GroupStatus, MemberState, MemberStatus, MemberView, ViewCallback};
+use filbert_grid::{
+    Clock, ClusterStatus, ClusterView, GroupStatus, MemberState, MemberStatus, MemberView, PartitionLoss, ViewCallback,
+};
 use parking_lot::{Mutex, RwLock};
+use uuid::Uuid;
 
 use crate::leading::{FRESH, Figures, Leaders, Leading, Said, Standing};
-use crate::registry::{MemberFacts, REGISTRY, Registry, RegistryState};
+use crate::news::Groups;
+use crate::registry::{Loss, MemberFacts, REGISTRY, Registry, RegistryState};
 
 /// What this member knows of the cluster.
 pub(crate) struct Views {
     registry: Arc<Registry>,
+    clock: Arc<dyn Clock>,
+    /// Whether one of two members goes on alone, by this member's settings.
+    pair_continues: bool,
     leaders: Mutex<Leaders>,
     /// When each member was heard of last, or since when it is known if it never was.
     heard: Mutex<BTreeMap<MemberId, Heard>>,
@@ -28,6 +35,10 @@ struct Heard {
     at: Instant,
     /// Whether it was heard of at all.
     ever: bool,
+    /// Whether clients are let in there, as it has said last.
+    serves: bool,
+    /// By how much its clock was ahead then, in milliseconds.
+    ahead_ms: i64,
 }
 
 impl fmt::Debug for Views {
@@ -37,9 +48,11 @@ impl fmt::Debug for Views {
 }
 
 impl Views {
-    pub(crate) fn new(registry: Arc<Registry>) -> Self {
+    pub(crate) fn new(registry: Arc<Registry>, clock: Arc<dyn Clock>, pair_continues: bool) -> Self {
         Views {
             registry,
+            clock,
+            pair_continues,
             leaders: Mutex::default(),
             heard: Mutex::default(),
             view: RwLock::default(),
@@ -61,17 +74,17 @@ impl Views {
         self.registry.state().version
     }
 
-    /// Takes note of what another member says, if it is one.
-    pub(crate) fn hear_said(&self, member: MemberId, said: Said) -> Standing {
+    /// Takes note of what another member says, if it is one. `here` is the epoch that this member is in.
+    pub(crate) fn hear_said(&self, member: MemberId, here: Epoch, said: Said) -> Standing {
         let state = self.registry.state();
-        if said.cluster != state.cluster && !state.cluster.is_nil() {
-            return Standing::Stranger;
-        }
-        if state.was_taken_out(member) {
-            return Standing::TakenOut;
+        let standing = standing(&state, here, said.cluster, member, Epoch(said.epoch));
+        if standing != Standing::Member || Epoch(said.epoch) != here {
+            return standing;
         }
         if state.member(member).is_some() {
-            self.heard.lock().insert(member, Heard { at: Instant::now(), ever: true });
+            let ahead_ms = said.now_ms.map_or(0, |theirs| theirs.saturating_sub(self.now_ms()));
+            let heard = Heard { at: Instant::now(), ever: true, serves: said.serves, ahead_ms };
+            self.heard.lock().insert(member, heard);
         }
         self.hear(member, &said.leading);
         self.hear_figures(member, said.figures);
@@ -97,9 +110,24 @@ impl Views {
         self.leaders.lock().votes(member)
     }
 
+    /// The time of day here, in Unix milliseconds.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.now().0
+    }
+
+    /// By how much the clocks of other members were ahead of this one's when they were heard of last, in milliseconds; less than 0: behind.
+    pub(crate) fn clocks_ahead(&self) -> BTreeMap<MemberId, i64> {
+        self.heard.lock().iter().map(|(id, heard)| (*id, heard.ahead_ms)).collect()
+    }
+
     /// How long another member has not been heard of.
     pub(crate) fn silent_for(&self, member: MemberId) -> Duration {
         self.heard.lock().get(&member).map(|heard| heard.at.elapsed()).unwrap_or_default()
+    }
+
+    /// Whether clients are let in at another member, as far as is known.
+    pub(crate) fn serves(&self, member: MemberId) -> bool {
+        self.heard.lock().get(&member).is_some_and(|heard| heard.serves)
     }
 
     /// Makes the view anew, and tells of it if it is another one.
@@ -109,7 +137,8 @@ impl Views {
             let mut heard = self.heard.lock();
             heard.retain(|id, _| state.member(*id).is_some());
             for (id, _) in state.members() {
-                heard.entry(id).or_insert_with(|| Heard { at: Instant::now(), ever: false });
+                let unheard = Heard { at: Instant::now(), ever: false, serves: false, ahead_ms: 0 };
+                heard.entry(id).or_insert(unheard);
             }
         }
         {
@@ -133,6 +162,18 @@ impl Views {
         self.changed.lock().push(changed);
     }
 
+    /// How the groups stand.
+    pub(crate) fn groups(&self) -> Groups {
+        let (state, leaders) = (self.registry.state(), self.leaders.lock());
+        let all = (0..state.settings.groups).map(GroupId).chain([REGISTRY]);
+        let is_led = |group: GroupId| leaders.of(group).is_some_and(|known| known.leader_now().is_some());
+        Groups {
+            without_leader: all.clone().filter(|group| !is_led(*group)).count(),
+            all: all.count(),
+            pair_continues: self.pair_continues,
+        }
+    }
+
     /// The cluster as an operator sees it from this member.
     pub(crate) fn status(&self, here: MemberId) -> ClusterStatus {
         let (state, heard) = (self.registry.state(), self.heard.lock().clone());
@@ -146,10 +187,28 @@ impl Views {
         ClusterStatus {
             cluster: state.cluster,
             member: here.0,
+            recoveries: state.recoveries().epoch().number(),
+            pair_continues: self.pair_continues,
             replicas_wanted: state.settings.replicas,
             members: members.collect(),
             groups,
         }
+    }
+}
+
+/// What a member of a cluster is here, which says that it is in an epoch.
+pub(crate) fn standing(state: &RegistryState, here: Epoch, cluster: Uuid, member: MemberId, epoch: Epoch) -> Standing {
+    if cluster != state.cluster && !state.cluster.is_nil() {
+        return Standing::Stranger;
+    }
+    // While the cluster is about to go on in a later epoch, it is not known without whom.
+    let is_decided = state.recoveries().epoch() == here;
+    let is_member = state.member(member).is_some();
+    match (epoch < here && is_decided, is_member) {
+        (true, true) => Standing::Behind(here.0),
+        (true, false) => Standing::LeftBehind(here.0),
+        (false, _) if epoch == here && state.was_taken_out(member) => Standing::TakenOut,
+        _ => Standing::Member,
     }
 }
 
@@ -221,5 +280,23 @@ fn view(state: &RegistryState, leaders: &Leaders) -> ClusterView {
         leaders: (0..state.settings.partitions).map(leader).collect(),
         // A leader that is no member any more is not told: that is a change as well.
         leaders_version: leaders.version().saturating_add(state.members_version),
+        losses: losses(state),
     }
+}
+
+fn losses(state: &RegistryState) -> Vec<Option<PartitionLoss>> {
+    let by_group: BTreeMap<GroupId, PartitionLoss> = state
+        .recoveries()
+        .losses()
+        .map(|(group, loss)| {
+            let Loss { epoch, kept_by, copies_lost } = *loss;
+            (group, PartitionLoss { epoch, kept_by, copies_lost })
+        })
+        .collect();
+    if by_group.is_empty() {
+        return Vec::new();
+    }
+    let groups = state.settings.groups;
+    let of_partition = |partition| by_group.get(&GroupId::of(PartitionId(partition), groups)).copied();
+    (0..state.settings.partitions).map(of_partition).collect()
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use common::data::key;
 use common::{LIMIT, join_all, listen, listen_all, stop_all, until, within};
 use filbert_cluster::{GroupSettings, MemberId};
 use filbert_data::compact::{FieldDescriptor, FieldKind, Schema};
@@ -87,10 +88,6 @@ impl EntrySink for Heard {
     }
 }
 
-fn key(n: u32) -> Vec<u8> {
-    format!("some-key-{n:06}").into_bytes()
-}
-
 /// Makes a change at whichever member leads, and again where that is safe; `false` if its outcome is not known.
 fn put_somewhere(members: &[&Member], n: u32) -> bool {
     let map = members[0].grid().existing_map("m").unwrap();
@@ -127,7 +124,7 @@ async fn beside<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
 }
 
 async fn same_everywhere(members: &[&Member]) {
-    for group in 0..24 {
+    for group in 0..members[0].groups().len() as u32 {
         until("all members have applied the same", || {
             let states: Vec<_> = members.iter().map(|member| member.group_state(group).unwrap()).collect();
             states.iter().all(|state| *state == states[0])

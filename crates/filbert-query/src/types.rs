@@ -39,9 +39,13 @@ pub(crate) const JSON: u32 = 114;
 const UUID: u32 = 2950;
 /// The number of `jsonb` in PostgreSQL.
 pub(crate) const JSONB: u32 = 3802;
+/// The number of `json[]` in PostgreSQL.
+pub(crate) const ARRAY_OF_JSON: u32 = 199;
+/// The number of `jsonb[]` in PostgreSQL.
+pub(crate) const ARRAY_OF_JSONB: u32 = 3807;
 /// Types with those of their arrays, where Arrow has none for them.
 const WITH_ARRAYS: [(u32, u32); 6] =
-    [(JSON, 199), (BPCHAR, 1014), (VARCHAR, 1015), (UUID, 2951), (JSONB, 3807), (19, 1003)];
+    [(JSON, ARRAY_OF_JSON), (BPCHAR, 1014), (VARCHAR, 1015), (UUID, 2951), (JSONB, ARRAY_OF_JSONB), (19, 1003)];
 /// The length of texts that have the blanks at their end already.
 const OWN_LENGTH: &str = "own";
 /// The mark of values whose type shows only in themselves: members of objects, as JSON writes them.

@@ -1,6 +1,7 @@
 //! Requests between members and their answers.
 //!
-//! A request: 1 byte of version (1); the member that it is for, 8; the group, 4; the time that the sender tells, 8, signed; 1 byte
+//! A request: 1 byte of version (1); the member that it is for, 8; the group, 4; the sender's epoch, 8; the time
+//! that the sender tells, 8, signed; 1 byte
 //! of kind; by kind:
 //!
 //! | kind | request | what follows |
@@ -26,13 +27,14 @@ use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeader
 
 use super::{Reader, append_bytes};
 use crate::types::{Batch, Committed, Entry, LogId, Membership, Payload, Types, Vote};
-use crate::{GroupId, MemberId};
+use crate::{Epoch, GroupId, MemberId};
 
 /// What stands before every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) to: MemberId,
     pub(crate) group: GroupId,
+    pub(crate) epoch: Epoch,
     /// See `clock.rs`.
     pub(crate) time: Millis,
 }
@@ -149,6 +151,7 @@ impl<R: AsyncRuntime> Request<R> {
         let mut out = vec![1];
         u64s(&mut out, &[head.to.0]);
         out.extend_from_slice(&head.group.0.to_le_bytes());
+        u64s(&mut out, &[head.epoch.0]);
         out.extend_from_slice(&head.time.0.to_le_bytes());
         match self {
             Request::Append(append) => {
@@ -187,7 +190,8 @@ impl<R: AsyncRuntime> Request<R> {
         reader.version("the version of a request")?;
         let to = MemberId(reader.u64("the member that a request is for")?);
         let group = GroupId(reader.u32("the group of a request")?);
-        let head = Head { to, group, time: reader.millis("the time of a request")? };
+        let epoch = Epoch(reader.u64("the epoch of a request")?);
+        let head = Head { to, group, epoch, time: reader.millis("the time of a request")? };
         let kind = reader.u8("the kind of a request")?;
         let request = match kind {
             1 => {

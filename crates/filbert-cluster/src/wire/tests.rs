@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::{Head, Request, Response, is_bundle, read_answers, read_requests, write_answers, write_requests};
 use crate::types::{Batch, Committed, Entry, LogId, Membership, Payload, Vote};
-use crate::{GroupId, MemberId, fuzz};
+use crate::{Epoch, GroupId, MemberId, fuzz};
 
 type Asked = Request<TokioRuntime>;
 type Answered = Response<TokioRuntime>;
@@ -73,9 +73,10 @@ fn request() -> impl Strategy<Value = Asked> {
 }
 
 fn head() -> impl Strategy<Value = Head> {
-    (member(), any::<u32>(), any::<i64>()).prop_map(|(to, group, time)| Head {
+    (member(), any::<u32>(), any::<u64>(), any::<i64>()).prop_map(|(to, group, epoch, time)| Head {
         to,
         group: GroupId(group),
+        epoch: Epoch(epoch),
         time: Millis(time),
     })
 }
@@ -154,7 +155,7 @@ proptest! {
 #[test]
 fn a_page_that_was_damaged_on_its_way_is_refused() {
     let page = Bytes::from_static(b"a page of a snapshot");
-    let head = Head { to: MemberId(1), group: GroupId(2), time: Millis(3) };
+    let head = Head { to: MemberId(1), group: GroupId(2), epoch: Epoch(4), time: Millis(3) };
     let written = Asked::Page { vote: Vote::new(1, MemberId(1)), snapshot: 4, number: 5, page }.write(&head);
     let mut damaged = written.to_vec();
     *damaged.last_mut().unwrap() ^= 1;

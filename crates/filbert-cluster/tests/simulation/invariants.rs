@@ -22,6 +22,8 @@ pub struct Seen {
     states: BTreeMap<(u32, u64), Vec<u8>>,
     /// By group and index: the sets of voters of an entry that was applied.
     voters: BTreeMap<(u32, u64), Vec<BTreeSet<MemberId>>>,
+    /// By group and index: entries by which a group went on without a majority, whose voters follow from none before.
+    reformed: BTreeSet<(u32, u64)>,
 }
 
 /// How far a member has come in a group.
@@ -39,6 +41,17 @@ struct Mark {
 const STATES_MAX: usize = 400;
 
 impl Cluster {
+    /// A group is about to go on with a copy that ends at an entry: what only others had is lost, and its voters are others.
+    pub fn forget_lost(&self, group: u32, last: u64) {
+        let mut seen = self.0.invariants.lock().unwrap();
+        let is_kept = |of: u32, index: u64| of != group || index <= last;
+        seen.applied.retain(|(of, index), _| is_kept(*of, *index));
+        // By number of entries.
+        seen.states.retain(|(of, count), _| is_kept(*of, count.saturating_sub(1)));
+        seen.voters.retain(|(of, index), _| is_kept(*of, *index));
+        seen.reformed.insert((group, last + 1));
+    }
+
     pub fn check_invariants(&self) {
         let mut seen = self.0.invariants.lock().unwrap();
         let seen = &mut *seen;
@@ -137,7 +150,8 @@ impl Cluster {
         }
         let least = self.0.voters_min.load(std::sync::atomic::Ordering::SeqCst);
         assert!(voters.iter().all(|set| set.len() >= least), "never fewer voters than configured: {voters:?}");
-        if let Some((_, before)) = seen.voters.range((group, 0)..(group, index)).next_back() {
+        let follows = !seen.reformed.contains(&(group, index));
+        if let (true, Some((_, before))) = (follows, seen.voters.range((group, 0)..(group, index)).next_back()) {
             assert!(before.last() == voters.first() || before == &voters, "{before:?} is followed by {voters:?}");
         }
         seen.voters.insert((group, index), voters);

@@ -60,6 +60,7 @@
 //! | 21 | several need a snapshot at once | `random.rs` |
 //! | 22 | more is submitted than fits | `random.rs` |
 //! | 23 | clients lose answers, and ask others again | `client.rs` |
+//! | 24 | most voters die at once, and what is left goes on | `scenarios/recovery.rs` |
 
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![allow(clippy::panic, clippy::print_stderr, reason = "helpers of tests fail as tests do")]

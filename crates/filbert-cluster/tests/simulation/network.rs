@@ -30,6 +30,8 @@ pub struct State {
     pub drops: u32,
     pub repeats: u32,
     pub reorders: bool,
+    /// Requests of a lane so far.
+    pub requests: BTreeMap<Lane, u64>,
     last: BTreeMap<(MemberId, MemberId, Lane), u64>,
     random: StdRng,
 }
@@ -50,6 +52,7 @@ impl Network {
             drops: 0,
             repeats: 0,
             reorders: false,
+            requests: BTreeMap::new(),
             last: BTreeMap::new(),
             random: StdRng::seed_from_u64(seed),
         })))
@@ -114,6 +117,7 @@ impl Transport for End {
         let (network, from) = (self.network.clone(), self.from);
         let repeats = {
             let mut state = network.0.lock().unwrap();
+            *state.requests.entry(lane).or_default() += 1;
             let often = state.repeats;
             1 + u32::from(state.random.random_range(0..1_000) < often)
         };
@@ -148,8 +152,8 @@ impl Transport for End {
     }
 }
 
-/// Where the time of its sender stands in a request, behind version, member and group; its kind follows. See `wire/messages.rs`.
-const REQUEST_TIME: usize = 13;
+/// Where the time of its sender stands in a request, behind version, member, group and epoch; its kind follows. See `wire/messages.rs`.
+const REQUEST_TIME: usize = 21;
 const APPEND: u8 = 1;
 
 /// A request that tells no time; the time of an append.

@@ -41,6 +41,19 @@ pub struct ClusterView {
     pub leaders: Vec<Option<Uuid>>,
     /// Grows with each change of leaders, and does not go back for a client that asks another member.
     pub leaders_version: i32,
+    /// What partitions have lost, by partition. Empty as long as none has lost anything.
+    pub losses: Vec<Option<PartitionLoss>>,
+}
+
+/// A partition went on, by an operator's order, without most of the members that held it: what only those had acknowledged is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartitionLoss {
+    /// Grows with each such order.
+    pub epoch: u64,
+    /// The member that had the copy with which it went on.
+    pub kept_by: Uuid,
+    /// Copies that are lost.
+    pub copies_lost: u32,
 }
 
 impl ClusterView {
@@ -104,11 +117,14 @@ pub enum ClusterOrder {
     /// A member that is dead is to be taken out now. Done when it is.
     Remove(u64),
     /// Groups whose majority is lost are to go on with what is left of them.
-    Recover,
+    Recover {
+        /// Whether that is meant: else it is only told what would be lost.
+        accepts_data_loss: bool,
+    },
 }
 
-/// Told once what became of an order, from any thread.
-pub type OrderDone = Box<dyn FnOnce(Result<(), GridError>) + Send>;
+/// Told once what became of an order, from any thread: sentences for the operator, if there is more to say than that it is done.
+pub type OrderDone = Box<dyn FnOnce(Result<String, GridError>) + Send>;
 
 /// Who knows the cluster.
 pub trait Cluster: Send + Sync {

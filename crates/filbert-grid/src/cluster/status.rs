@@ -14,6 +14,10 @@ pub struct ClusterStatus {
     pub cluster: Uuid,
     /// The number of the member that says so.
     pub member: u64,
+    /// How often it went on without a majority: 0 = never, and nothing is lost.
+    pub recoveries: u64,
+    /// Whether one of two members goes on alone when the other one is not there, by a setting of the member that says so.
+    pub pair_continues: bool,
     /// Members that hold each group, as it was founded with.
     pub replicas_wanted: u32,
     /// The members, the one that is there for longest first.
@@ -198,7 +202,8 @@ impl ClusterStatus {
         if let Some(first) = lost.first() {
             let names: Vec<String> = lost.iter().map(|group| group.name()).collect();
             let text = format!(
-                "Neither reads nor writes of their partitions are served. Group {} has {} of {} voters there, and needs {}.",
+                "Neither reads nor writes of their partitions are served. Group {} has {} of {} voters there, and needs {}. \
+                 Should the missing members be dead for good, `filbert cluster recover` tells what is lost with them.",
                 first.name(),
                 self.voters_there(first),
                 first.voters.len(),
@@ -228,6 +233,9 @@ impl ClusterStatus {
             );
             let mut text = match with_data {
                 0 | 1 => "What this member holds is lost with it. ".to_owned(),
+                2 if self.pair_continues => "When one of two members dies, the other one goes on alone after a while. Should both be alive and cut \
+                                             off from each other, both go on, and what one of them acknowledges is lost. "
+                    .to_owned(),
                 2 => "Two members have no majority without each other: when one dies, the other stops. ".to_owned(),
                 _ => "Groups survive fewer losses than asked for. ".to_owned(),
             };
@@ -288,7 +296,8 @@ mod tests {
         let warnings = status.warnings();
         assert!(warnings[0].is_critical);
         assert_eq!(warnings[0].title, "1 of 1 groups have no leader: 0");
-        assert!(warnings[0].text.ends_with("Group 0 has 1 of 3 voters there, and needs 2."), "{}", warnings[0].text);
+        assert!(warnings[0].text.contains("Group 0 has 1 of 3 voters there, and needs 2."), "{}", warnings[0].text);
+        assert!(warnings[0].text.contains("filbert cluster recover"), "{}", warnings[0].text);
         assert_eq!(warnings.iter().filter(|warning| warning.title.contains("not been heard of for 9 s")).count(), 2);
     }
 
@@ -299,5 +308,7 @@ mod tests {
         assert_eq!((status.replicas_held(), warnings.len()), (2, 1));
         assert!(warnings[0].text.contains("no majority without each other"));
         assert!(warnings[0].text.contains("start more"));
+        let status = ClusterStatus { pair_continues: true, ..status };
+        assert!(status.warnings()[0].text.contains("both go on, and what one of them acknowledges is lost"));
     }
 }

@@ -17,6 +17,7 @@ use filbert_wire::{
 
 use crate::{
     failure::Outcome,
+    losses::About,
     rows::{Row, SHIPS_CODE},
     session::Session,
     view::{MEMBER_VERSION, View, silent_registration},
@@ -109,10 +110,18 @@ fn handle_get_distributed_objects(session: &mut Session, message: &Message<'_>) 
 }
 
 fn handle_add_distributed_object_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
-    message.decode::<add_distributed_object_listener::Request>()?;
+    let add_distributed_object_listener::Request { local_only } = message.decode()?;
     let correlation = message.correlation_id();
-    let link = session.link.clone();
+    let (link, cluster, here) = (session.link.clone(), session.grid.cluster().cloned(), session.grid.member_uuid());
     let sink = move |event: &ObjectEvent<'_>| {
+        // A client that has registered at every member hears of each object once: from the member that is there for longest.
+        let is_told_elsewhere = cluster.as_ref().filter(|_| local_only).is_some_and(|cluster| {
+            let view = cluster.view();
+            view.members.first().is_some_and(|first| first.uuid != here)
+        });
+        if is_told_elsewhere {
+            return;
+        }
         let message = add_distributed_object_listener::DistributedObjectEvent {
             name: event.name,
             service_name: event.service,
@@ -134,22 +143,23 @@ fn handle_remove_distributed_object_listener(session: &mut Session, message: &Me
     Ok(())
 }
 
-// Partitions are neither lost nor moved as clients mean it, replies wait for all copies, and there are no CP groups: registrations
-// for such events are taken and nothing ever comes.
-
 fn handle_add_partition_lost_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
-    message.decode::<add_partition_lost_listener::Request>()?;
-    let response = silent_registration(session, add_partition_lost_listener::ID);
-    add_partition_lost_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
+    let add_partition_lost_listener::Request { local_only } = message.decode()?;
+    let (link, correlation) = (&session.link, message.correlation_id());
+    let response = session.views.listen_to_losses(link, correlation, About::AllMaps, local_only, &session.grid)?;
+    add_partition_lost_listener::Response { response }.encode(correlation, &mut session.out);
     Ok(())
 }
 
 fn handle_remove_partition_lost_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: remove_partition_lost_listener::Request = message.decode()?;
-    let response = request.registration_id == silent_registration(session, add_partition_lost_listener::ID);
+    let response = session.views.forget_losses(request.registration_id);
     remove_partition_lost_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
     Ok(())
 }
+
+// Partitions are not moved as clients mean it, replies wait for all copies, and there are no CP groups: registrations for such events are taken
+// and nothing ever comes.
 
 fn handle_add_migration_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
     message.decode::<add_migration_listener::Request>()?;

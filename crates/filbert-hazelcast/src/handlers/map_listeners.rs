@@ -16,9 +16,9 @@ use crate::{
     deferred,
     failure::{Failure, Outcome},
     link::Link,
+    losses::About,
     rows::Row,
     session::Session,
-    view::silent_registration,
 };
 
 pub(crate) const ROWS: &[(MessageId, Row)] = &[
@@ -152,14 +152,16 @@ fn handle_add_partition_lost(session: &mut Session, message: &Message<'_>) -> Ou
     // A standalone member loses a partition only together with itself: nobody is left to tell.
     let request: add_partition_lost_listener::Request<'_> = message.decode()?;
     session.map(request.name)?;
-    let response = silent_registration(session, add_partition_lost_listener::ID);
-    add_partition_lost_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
+    let (link, correlation) = (&session.link, message.correlation_id());
+    let response =
+        session.views.listen_to_losses(link, correlation, About::OneMap, request.local_only, &session.grid)?;
+    add_partition_lost_listener::Response { response }.encode(correlation, &mut session.out);
     Ok(())
 }
 
 fn handle_remove_partition_lost(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: remove_partition_lost_listener::Request<'_> = message.decode()?;
-    let response = request.registration_id == silent_registration(session, add_partition_lost_listener::ID);
+    let response = session.views.forget_losses(request.registration_id);
     remove_partition_lost_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
     Ok(())
 }

@@ -57,10 +57,11 @@ pub(crate) struct Again {
     failure: Vec<u8>,
 }
 
-/// Where a request stands among those of its connection, and until when it may wait, once it has.
+/// Where a request stands among those of its connection, since when it is there, and until when it may wait, once it has.
 #[derive(Clone, Copy)]
 pub(super) struct Turn {
     number: u64,
+    begun: Instant,
     until: Option<Instant>,
 }
 
@@ -90,7 +91,7 @@ impl Held {
 
     /// For a request that has not waited yet.
     pub(super) fn next_turn(&self) -> Turn {
-        Turn { number: self.numbers.fetch_add(1, Ordering::Relaxed), until: None }
+        Turn { number: self.numbers.fetch_add(1, Ordering::Relaxed), begun: Instant::now(), until: None }
     }
 
     pub(super) fn again(
@@ -172,6 +173,13 @@ impl Held {
             // Whatever came in between is looked at, and begins a new one.
             held.link.outbox.poke();
         });
+    }
+}
+
+impl Turn {
+    /// How long the request has been there, and its turn as of now.
+    pub(super) fn renewed(self, now: Instant) -> (Duration, Turn) {
+        (now.saturating_duration_since(self.begun), Turn { begun: now, ..self })
     }
 }
 

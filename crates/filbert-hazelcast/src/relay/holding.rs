@@ -8,6 +8,7 @@ use filbert_wire::{Message, Uuid};
 
 use super::held::Again;
 use super::{Relays, Way};
+use crate::change;
 use crate::failure::Failure;
 use crate::handlers::map_read::Get;
 use crate::session::Session;
@@ -135,8 +136,8 @@ impl Session {
 
     /// Makes a request again, if there is a reason to; else it is given back.
     pub(crate) fn make_again(&mut self, again: Again) -> Option<Again> {
-        let relays = self.relays.as_mut()?;
-        if again.is_late(Instant::now()) {
+        let (relays, now) = (self.relays.as_mut()?, Instant::now());
+        if again.is_late(now) {
             again.give_up();
             return None;
         }
@@ -147,10 +148,15 @@ impl Session {
         if !is_due || self.must_wait_for_relays(way) || self.must_wait(&message, way) {
             return Some(again);
         }
+        let (waited, turn) = again.turn.renewed(now);
         if let Some(relays) = &mut self.relays {
-            relays.turn = Some(again.turn);
+            relays.turn = Some(turn);
         }
-        self.send_on(&message, &again.bytes, way);
+        match change::having_waited(&message, waited) {
+            // Sound: it was made just now.
+            Some(bytes) => _ = self.send_on(&Message::parse(&bytes).ok()?, &bytes, way),
+            None => _ = self.send_on(&message, &again.bytes, way),
+        }
         if let Some(relays) = &mut self.relays {
             relays.turn = None;
         }

@@ -123,6 +123,11 @@ impl Relays {
         self.traffic.bytes().saturating_add(self.held.bytes())
     }
 
+    /// Whether requests that wait for others are on their way.
+    pub(crate) fn waits(&self) -> bool {
+        self.traffic.waits()
+    }
+
     /// Bytes of requests that wait until it is known who leads.
     pub(crate) fn held_bytes(&self) -> usize {
         self.held.bytes()

@@ -62,6 +62,10 @@ impl Traffic {
         self.bytes.load(Ordering::Acquire)
     }
 
+    pub(super) fn waits(&self) -> bool {
+        self.waits.load(Ordering::Acquire) > 0
+    }
+
     /// The member at which requests about a partition are not answered yet.
     pub(super) fn busy_at(&self, partition: PartitionId) -> Option<Uuid> {
         if self.bytes() == 0 {

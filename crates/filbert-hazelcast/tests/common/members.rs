@@ -112,6 +112,7 @@ impl Members {
             members_version: version,
             leaders: (0..PARTITIONS).map(leader).collect(),
             leaders_version: version,
+            losses: Vec::new(),
         }
     }
 

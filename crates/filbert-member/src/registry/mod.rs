@@ -4,6 +4,7 @@
 //! other's. Must not know a grid: whoever wants to know of changes waits for [`Registry::watch`].
 
 mod placement;
+mod recoveries;
 mod state;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use filbert_store::{CodecError, Millis, Problem};
 use parking_lot::RwLock;
 use tokio::sync::{oneshot, watch};
 
+pub(crate) use recoveries::Loss;
 pub use state::{ClusterSettings, MapFacts, MemberFacts, RegistryState};
 pub(crate) use state::{Command, Reply, redefine};
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::placement;
+use super::recoveries::{IDS_SKIPPED, Loss, NUMBERS_SKIPPED, Recoveries, VERSIONS_SKIPPED};
 
 /// What a cluster is made with. It never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ pub struct ClusterSettings {
 
 impl Default for ClusterSettings {
     fn default() -> Self {
-        ClusterSettings { partitions: 271, groups: 24, replicas: 3, hash_seed: 0 }
+        ClusterSettings { partitions: 271, groups: 12, replicas: 3, hash_seed: 0 }
     }
 }
 
@@ -50,6 +51,13 @@ pub struct MemberFacts {
     /// When it asked to be let in, by its own clock: Unix milliseconds.
     #[serde(default)]
     pub joined_ms: i64,
+    /// The latest version of what members send each other that it speaks.
+    #[serde(default = "first_version")]
+    pub version: u16,
+}
+
+fn first_version() -> u16 {
+    1
 }
 
 /// A map that all members know.
@@ -124,6 +132,16 @@ pub(crate) enum Command {
     },
     /// Takes numbers of a name. Given twice, numbers are left out.
     TakeNumbers { name: String, count: u64 },
+    /// The cluster goes on without members, in a later epoch; given again, it changes nothing.
+    Recover {
+        epoch: u64,
+        /// The members that it goes on without.
+        without: BTreeSet<u64>,
+        /// Groups that may have lost something.
+        losses: BTreeMap<u32, Loss>,
+        /// Whether the registry may have.
+        registry_too: bool,
+    },
 }
 
 /// A change of a definition.
@@ -217,6 +235,8 @@ pub struct RegistryState {
     /// The latest changes of definitions, the last one last.
     #[serde(default)]
     redefined: Vec<Id>,
+    #[serde(default)]
+    recoveries: Recoveries,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -235,6 +255,12 @@ impl RegistryState {
     /// The members, by id.
     pub fn members(&self) -> impl Iterator<Item = (MemberId, &MemberFacts)> {
         self.members.iter().map(|(id, facts)| (MemberId(*id), facts))
+    }
+
+    /// The latest version that all members speak: what one writes that others read must be of no later one.
+    #[must_use]
+    pub fn version_of_all(&self) -> u16 {
+        self.members.values().map(|facts| facts.version).min().unwrap_or_else(first_version)
     }
 
     /// A member.
@@ -318,6 +344,11 @@ impl RegistryState {
         id.0 < self.next_member && !self.members.contains_key(&id.0)
     }
 
+    /// Orders to go on without a majority.
+    pub(crate) fn recoveries(&self) -> &Recoveries {
+        &self.recoveries
+    }
+
     /// Whether a member is about to go.
     #[must_use]
     pub fn is_leaving(&self, id: MemberId) -> bool {
@@ -365,6 +396,10 @@ impl RegistryState {
                 }
                 None => Reply::Refused(format!("there is no definition {name:?} to take numbers of")),
             },
+            Command::Recover { epoch, without, losses, registry_too } => {
+                self.recover(epoch, &without, losses, registry_too);
+                Reply::Done
+            }
         }
     }
 
@@ -451,6 +486,29 @@ impl RegistryState {
         Reply::Done
     }
 
+    fn recover(&mut self, epoch: u64, without: &BTreeSet<u64>, losses: BTreeMap<u32, Loss>, registry_too: bool) {
+        let left_behind: Vec<_> = without.iter().filter_map(|id| Some((*id, self.members.get(id)?.clone()))).collect();
+        if !self.recoveries.add(epoch, losses, left_behind.iter().cloned()) {
+            return;
+        }
+        for (id, facts) in left_behind {
+            self.members.remove(&id);
+            self.leaving.remove(&id);
+            remember(&mut self.gone, facts.uuid);
+        }
+        if registry_too {
+            self.version = self.version.saturating_add(VERSIONS_SKIPPED);
+            self.definitions_version = self.definitions_version.saturating_add(VERSIONS_SKIPPED);
+            self.next_member = self.next_member.saturating_add(u64::from(IDS_SKIPPED));
+            self.next_map = self.next_map.saturating_add(IDS_SKIPPED);
+            self.members_version = self.members_version.saturating_add(IDS_SKIPPED.cast_signed());
+            for defined in self.definitions.values_mut() {
+                defined.taken = defined.taken.saturating_add(NUMBERS_SKIPPED);
+            }
+        }
+        self.members_changed();
+    }
+
     fn members_changed(&mut self) {
         self.members_version = self.members_version.saturating_add(1);
         let with_data: Vec<u64> = self.stays().collect();
@@ -468,7 +526,15 @@ mod tests {
     fn facts(n: u128) -> MemberFacts {
         let address = format!("127.0.0.1:{}", 6_000 + n);
         let client_host = "127.0.0.1".to_owned();
-        MemberFacts { uuid: Uuid::from_u128(n), address, client_host, client_port: 5_701, is_lite: false, joined_ms: 0 }
+        MemberFacts {
+            uuid: Uuid::from_u128(n),
+            address,
+            client_host,
+            client_port: 5_701,
+            is_lite: false,
+            joined_ms: 0,
+            version: 1,
+        }
     }
 
     fn founded(members: u64) -> RegistryState {
@@ -558,6 +624,38 @@ mod tests {
         redefine(&mut state, 2, &[("s", Some(version), None)]);
         redefine(&mut state, 3, &[("s", None, Some("s"))]);
         assert_eq!(take(&mut state, 1), Reply::Numbers(0));
+    }
+
+    #[test]
+    fn a_cluster_goes_on_without_members_once_and_gives_nothing_twice() {
+        let mut state = founded(3);
+        redefine(&mut state, 1, &[("s", None, Some("s"))]);
+        state.apply(Command::TakeNumbers { name: "s".to_owned(), count: 5 });
+        let before = state.clone();
+        let loss = Loss { epoch: 7, kept_by: facts(1).uuid, copies_lost: 2 };
+        let recover = |epoch, registry_too| Command::Recover {
+            epoch,
+            without: [2, 3].into(),
+            losses: [(4, Loss { epoch, ..loss.clone() })].into(),
+            registry_too,
+        };
+        assert_eq!(state.apply(recover(7, true)), Reply::Done);
+        assert_eq!(state.members().map(|(id, _)| id).collect::<Vec<_>>(), [MemberId(1)]);
+        assert!(state.is_complete() && state.is_gone(facts(2).uuid) && state.was_taken_out(MemberId(3)));
+        assert_eq!(state.places(GroupId(4)), [MemberId(1)]);
+        assert!(state.members_version > before.members_version && state.version > before.version + 1_000);
+        assert_eq!(state.recoveries().losses().collect::<Vec<_>>(), [(GroupId(4), &loss)]);
+        let behind: Vec<_> = state.recoveries().left_behind().map(|(id, _)| id).collect();
+        assert_eq!((state.recoveries().epoch().0, behind), (7, vec![MemberId(2), MemberId(3)]));
+        // Who comes back comes as another one; ids and numbers that the lost ones may have given are not given.
+        assert!(matches!(state.apply(Command::Join { facts: facts(2) }), Reply::Member(id) if id > 1_000));
+        let numbers = state.apply(Command::TakeNumbers { name: "s".to_owned(), count: 1 });
+        assert!(matches!(numbers, Reply::Numbers(first) if first > 1_000));
+        let after = state.clone();
+        for epoch in [7, 6] {
+            assert_eq!(state.apply(recover(epoch, true)), Reply::Done);
+            assert_eq!(RegistryState { version: after.version, ..state.clone() }, after);
+        }
     }
 
     #[test]

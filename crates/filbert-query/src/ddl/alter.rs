@@ -17,7 +17,7 @@ use filbert_grid::query::{SqlError, SqlErrorCode, SqlSubject};
 use filbert_grid::{Caller, Change, Expiry, GridError, IndexConfig, Map, PartitionId, PutMode, Refused, threads};
 
 use super::draft::{Draft, Origin};
-use super::tables::table;
+use super::tables::{table, with_type};
 use crate::asker::Asker;
 use crate::catalog::Mapping;
 use crate::dialect::{AlterAction, AlterTable, Comment, schema_of};
@@ -68,8 +68,15 @@ async fn alter_once(
     renamed: Option<&str>,
 ) -> Result<(), SqlError> {
     let tables = &engine.tables;
+    let state = engine.sessions.planning(asker.dialect());
     let mut draft = Draft::of(old)?;
     for action in &statement.actions {
+        let action = &match action {
+            AlterAction::AddColumn(definition, if_not_exists) => {
+                AlterAction::AddColumn(with_type(state, definition, old)?, *if_not_exists)
+            }
+            other => other.clone(),
+        };
         if let Some(skipped) = draft.apply(action)? {
             skipped.tell(asker);
         }
@@ -85,7 +92,6 @@ async fn alter_once(
     if *new == **old {
         return Ok(());
     }
-    let state = engine.sessions.planning(asker.dialect());
     let occasion = engine.sessions.occasion(asker.dialect(), asker.session());
     RowChange::new(tables, state, (old.clone(), new), origins, occasion)?.run(tables).await
 }

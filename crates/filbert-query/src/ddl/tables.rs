@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use datafusion::execution::session_state::SessionState;
 use filbert_grid::query::{Dialect, Severity, SqlError, SqlErrorCode};
 use filbert_grid::{Caller, IndexConfig};
 
 use crate::asker::Asker;
 use crate::catalog::{CheckFacts, ColumnFacts, DeclaredType, Expression, Identity, Mapping, Sequence, TableFacts};
 use crate::dialect::{ColumnDefinition, ConstraintKind, CreateTable, Insert, Like, schema_of};
+use crate::dml::expressions::RowScope;
 use crate::dml::rows::RowMaker;
 use crate::dml::{Changed, Dml};
 use crate::engine::Inner;
@@ -36,7 +38,7 @@ pub(super) fn create(engine: &Inner, asker: &Asker, statement: &CreateTable) -> 
     if statement.if_not_exists && tables.catalog().mapping(name).is_some() {
         return is_there();
     }
-    let mapping = Arc::new(declared(tables, statement)?);
+    let mapping = Arc::new(declared(tables, engine.sessions.planning(asker.dialect()), statement)?);
     let grid = tables.grid()?;
     // Defaults and checks that cannot be planned are told of now.
     tables.catalog().row_ids().not_before(grid.now().0);
@@ -61,7 +63,7 @@ pub(super) fn create(engine: &Inner, asker: &Asker, statement: &CreateTable) -> 
 }
 
 /// The mapping that a statement declares.
-fn declared(tables: &Tables, statement: &CreateTable) -> Result<Mapping, SqlError> {
+fn declared(tables: &Tables, state: &SessionState, statement: &CreateTable) -> Result<Mapping, SqlError> {
     let name = statement.name.as_str();
     let (_, short) = schema_of(name);
     let mut facts = TableFacts {
@@ -79,8 +81,19 @@ fn declared(tables: &Tables, statement: &CreateTable) -> Result<Mapping, SqlErro
     for like in &statement.like {
         columns.extend(self::like(tables, like, &mut facts)?);
     }
-    for definition in &statement.columns {
+    let of_like = columns.len();
+    for definition in statement.columns.iter().filter(|definition| definition.declared.is_some()) {
         columns.push((definition.name.clone(), of_column(definition)?));
+    }
+    let without_type = statement.columns.iter().enumerate().filter(|(_, definition)| definition.declared.is_none());
+    let without_type: Vec<_> = without_type.collect();
+    if !without_type.is_empty() {
+        let plain = columns.iter().map(|(name, facts)| (name.clone(), ColumnFacts::of(facts.declared.clone())));
+        let known = Mapping::of_table(name, plain.collect(), facts.clone())?;
+        for (at, definition) in without_type {
+            let facts = of_column(&with_type(state, definition, &known)?)?;
+            columns.insert(of_like + at, (definition.name.clone(), facts));
+        }
     }
     let of_columns = statement
         .columns
@@ -137,9 +150,31 @@ pub(super) fn add_check(facts: &mut TableFacts, name: String, condition: Express
     Ok(())
 }
 
+/// A column that is declared without a type, with that of what it always is, computed of the columns that are known.
+///
+/// # Errors
+/// The expression cannot be planned.
+pub(super) fn with_type(
+    state: &SessionState,
+    definition: &ColumnDefinition,
+    known: &Mapping,
+) -> Result<ColumnDefinition, SqlError> {
+    let (None, Some(generated)) = (&definition.declared, &definition.generated) else { return Ok(definition.clone()) };
+    let scope = RowScope::of(known, schema_of(&known.name).1, false, &[])?;
+    let expression = scope.expression(state, &generated.expr)?;
+    let declared = Some(DeclaredType::Plain(expression.output().clone()));
+    Ok(ColumnDefinition { declared, ..definition.clone() })
+}
+
 /// What is declared of a column.
+///
+/// # Errors
+/// Something does not go together.
 pub(super) fn of_column(definition: &ColumnDefinition) -> Result<ColumnFacts, SqlError> {
     let name = &definition.name;
+    let Some(declared) = &definition.declared else {
+        return Err(parsing_error(format!("column {name:?} has no type")));
+    };
     let kinds = [definition.default.is_some(), definition.generated.is_some(), definition.counting.is_some()];
     if kinds.iter().filter(|is_so| **is_so).count() > 1 {
         let text = format!("column {name:?} has more than one of DEFAULT, GENERATED ALWAYS AS and a counter");
@@ -148,12 +183,12 @@ pub(super) fn of_column(definition: &ColumnDefinition) -> Result<ColumnFacts, Sq
     let identity = match &definition.counting {
         None => None,
         Some(counting) => {
-            let sequence = Sequence::new(counting, &definition.declared.field_type())?;
+            let sequence = Sequence::new(counting, &declared.field_type())?;
             Some(Identity { always: counting.always, sequence: Arc::new(sequence) })
         }
     };
     Ok(ColumnFacts {
-        declared: definition.declared.clone(),
+        declared: declared.clone(),
         not_null: definition.not_null,
         default: definition.default.clone(),
         generated: definition.generated.clone(),
@@ -403,7 +438,11 @@ mod tests {
 
     use super::*;
     use crate::catalog::{Catalog, assert_same_mapping};
+    use crate::config::QueryConfig;
     use crate::dialect::{DefaultPlace, Limits, Parsed, TableStatement, parse};
+    use crate::jobs::Jobs;
+    use crate::plan::session::Sessions;
+    use crate::surroundings::Server;
 
     /// What a cluster cannot keep as it was declared is refused; most must be kept.
     #[test]
@@ -429,14 +468,16 @@ mod tests {
             (
                 Dialect::Crate,
                 "create table d (id integer primary key, o object(strict) as (a integer, b array(text)), at timestamp default now(), \
-                 ip ip, place geo_point, area geo_shape, up integer generated always as (id + 1)) clustered by (id) into 4 shards with (number_of_replicas = 0)",
+                 ip ip, place geo_point, area geo_shape, up integer generated always as (id + 1), twice as id * 2, name generated always as 'x' || id) clustered by (id) into 4 shards with (number_of_replicas = 0)",
             ),
         ];
-        let tables = Tables::new(Weak::new(), Arc::new(Catalog::new(10)));
+        let tables = Arc::new(Tables::new(Weak::new(), Arc::new(Catalog::new(10))));
+        let server = Arc::new(Server::new(Arc::clone(&tables), Jobs::new(10)));
+        let sessions = Sessions::new(&QueryConfig::default(), &server).unwrap();
         for (dialect, text) in cases {
             let parsed = parse(text, dialect, &Limits::default(), &DefaultPlace).unwrap().parsed;
             let Parsed::Table(TableStatement::Create(table)) = parsed else { panic!("{text}") };
-            assert_same_mapping(declared(&tables, &table).unwrap());
+            assert_same_mapping(declared(&tables, sessions.planning(dialect), &table).unwrap());
         }
     }
 }

@@ -314,7 +314,10 @@ impl Dialect for ServerDialect {
     }
 
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        hooks::rounded_interval(parser).map(Ok).or_else(|| hooks::prefix(self, parser))
+        hooks::rounded_interval(parser)
+            .map(Ok)
+            .or_else(|| hooks::signed(self, parser))
+            .or_else(|| hooks::prefix(self, parser))
     }
 
     fn parse_infix(&self, parser: &mut Parser<'_>, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {

@@ -3,7 +3,7 @@
 //! Rows of `AND` and `OR` become balanced trees: a condition of ten thousand terms is fourteen levels deep instead of ten
 //! thousand. `POSITION` has a `FROM`, and `IS DISTINCT FROM` ends where `AND` begins.
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Interval};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Interval, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -41,6 +41,18 @@ pub(super) fn rounded_interval(parser: &mut Parser<'_>) -> Option<Expr> {
         last_field: None,
         fractional_seconds_precision: Some(precision),
     }))
+}
+
+/// Takes an operand with a sign before it, which binds more than `^` in PostgreSQL: `-2 ^ 2` is 4.
+pub(super) fn signed(dialect: &dyn Dialect, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    let op = match parser.peek_token_ref().token {
+        Token::Minus => UnaryOperator::Minus,
+        Token::Plus => UnaryOperator::Plus,
+        _ => return None,
+    };
+    parser.next_token();
+    let operand = parser.parse_subexpr(dialect.prec_value(Precedence::AtTz));
+    Some(operand.map(|expr| Expr::UnaryOp { op, expr: Box::new(expr) }))
 }
 
 /// `POSITION(seek IN text [FROM place])`; as a call with commas, too.

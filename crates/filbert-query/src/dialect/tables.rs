@@ -68,8 +68,8 @@ pub(crate) struct Like {
 pub(crate) struct ColumnDefinition {
     /// Its name.
     pub(crate) name: String,
-    /// Its type.
-    pub(crate) declared: DeclaredType,
+    /// Its type; `None` = that of what it always is.
+    pub(crate) declared: Option<DeclaredType>,
     /// Whether it is never null.
     pub(crate) not_null: bool,
     /// What it is where nothing is given.
@@ -86,6 +86,7 @@ impl ColumnDefinition {
     /// A column of which only the type is declared.
     pub(crate) fn plain(name: String, declared: DeclaredType) -> ColumnDefinition {
         let (not_null, default, generated, counting) = Default::default();
+        let declared = Some(declared);
         ColumnDefinition { name, declared, not_null, default, generated, counting, constraints: Vec::new() }
     }
 }
@@ -225,11 +226,26 @@ fn is_index(parser: &Parser<'_>) -> bool {
 /// A column as `CREATE TABLE` and `ALTER TABLE` declare it.
 pub(super) fn column(parser: &mut Parser<'_>, dialect: Dialect) -> Result<ColumnDefinition, Refusal> {
     let name = parser.parse_identifier()?.value;
-    let (declared, counting) = declared_types::column_type(parser, &name, dialect)?;
-    let mut column =
-        ColumnDefinition { not_null: counting.is_some(), counting, ..ColumnDefinition::plain(name, declared) };
+    let (declared, counting) = match dialect == Dialect::Crate && is_generated(parser) {
+        true => (None, None),
+        false => {
+            let (declared, counting) = declared_types::column_type(parser, &name, dialect)?;
+            (Some(declared), counting)
+        }
+    };
+    let (default, generated, constraints) = Default::default();
+    let not_null = counting.is_some();
+    let mut column = ColumnDefinition { name, declared, not_null, default, generated, counting, constraints };
     while column_option(parser, dialect, &mut column)? {}
+    if column.declared.is_none() && column.generated.is_none() {
+        return Ok(parser.expected("a column's type", parser.peek_token())?);
+    }
     Ok(column)
+}
+
+/// Whether what a column always is follows, without a type.
+fn is_generated(parser: &Parser<'_>) -> bool {
+    parser.peek_keyword(Keyword::AS) || parser.peek_keyword(Keyword::GENERATED)
 }
 
 /// One option of a column; `false` if none follows.
@@ -243,9 +259,11 @@ fn column_option(parser: &mut Parser<'_>, dialect: Dialect, column: &mut ColumnD
     } else if parser.parse_keyword(Keyword::GENERATED) {
         generated(parser, dialect, column)?;
     } else if column.generated.is_none() && parser.parse_keyword(Keyword::AS) {
-        parser.expect_token(&Token::LParen)?;
+        // CrateDB's brackets may be left out.
+        if dialect != Dialect::Crate && parser.peek_token_ref().token != Token::LParen {
+            parser.expect_token(&Token::LParen)?;
+        }
         column.generated = Some(expression(parser, dialect)?);
-        parser.expect_token(&Token::RParen)?;
     } else if parser.parse_keyword(Keyword::COLLATE) {
         check_collation(parser)?;
     } else if parser.parse_keyword(Keyword::INDEX) {

@@ -456,6 +456,11 @@ impl RowExpression {
         is_untyped(&self.field)
     }
 
+    /// The type of the values.
+    pub(crate) fn output(&self) -> &FieldType {
+        &self.output
+    }
+
     /// Its value for some inputs.
     ///
     /// # Errors

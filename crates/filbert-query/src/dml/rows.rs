@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_schema::Field;
+use bigdecimal::BigDecimal;
 use chrono::Utc;
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArguments};
@@ -56,6 +57,18 @@ struct ColumnRule {
     is_generated: bool,
     /// Whether statements may not give values of their own.
     counts_always: bool,
+}
+
+/// On which side of the point a number has more digits than a `numeric` without a declared scale can have.
+fn place_beyond(number: &BigDecimal) -> Option<&'static str> {
+    let number = number.normalized();
+    let behind = number.fractional_digit_count();
+    let in_front = i64::try_from(number.digits()).unwrap_or(i64::MAX).saturating_sub(behind);
+    match i64::from(DECIMAL_SCALE) {
+        most if behind > most => Some("behind"),
+        most if in_front > most => Some("in front of"),
+        _ => None,
+    }
 }
 
 /// What a column is where nothing is given.
@@ -218,10 +231,10 @@ impl RowMaker {
         };
         let number = if self.rounds { numbers::assigned(number, field_type)? } else { number };
         if let (Value::Decimal(digits), FieldType::Decimal(None)) = (&number, field_type)
-            && digits.normalized().as_bigint_and_exponent().1 > i64::from(DECIMAL_SCALE)
+            && let Some(place) = place_beyond(digits)
         {
             let text = format!(
-                "column {:?}: a number has more than {DECIMAL_SCALE} digits behind the point, which is what numeric can have",
+                "column {:?}: a number has more than {DECIMAL_SCALE} digits {place} the point, which is what numeric can have",
                 self.column_name(column)
             );
             return Err(data_error(text).with_sqlstate("22003"));

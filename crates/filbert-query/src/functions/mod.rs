@@ -54,7 +54,7 @@ pub(crate) use postgres::told::{operand, tell};
 pub(crate) use postgres::{
     Document, Keys, Quoted, Values, ValuesRule, compared_with_rows, escaped_pattern, key_of, lower, truth_of,
 };
-pub(crate) use server::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY, array_parameters};
+pub(crate) use server::{ARRAY_LIKE, ARRAY_OF_ROWS, COMPARE_ALL, COMPARE_ANY, array_parameters};
 
 /// Makes a session know the functions, and the rules by which operators and aggregates become ours.
 pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
@@ -105,7 +105,7 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
     }
     state.add_analyzer_rule(Arc::new(checked::Checked { dialect }));
     if dialect != Dialect::Hazelcast {
-        state.add_analyzer_rule(Arc::new(ValuesRule));
+        state.add_analyzer_rule(Arc::new(ValuesRule { is_strict: dialect == Dialect::Postgres }));
         state.add_analyzer_rule(Arc::new(postgres::dates::Dates { dialect }));
         state.add_analyzer_rule(Arc::new(Keys));
     }

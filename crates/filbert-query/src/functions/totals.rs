@@ -4,7 +4,10 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal256Type, UInt64Type};
+use arrow_array::{ArrayRef, BooleanArray, Decimal256Array};
+use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::average::avg_udaf;
@@ -19,7 +22,7 @@ use filbert_grid::query::{Dialect, QUOTIENT_SCALE};
 
 use super::fields::Summed;
 use super::numbers::decimals::{FREE, quotients, scale_of};
-use super::row::{is_text, wrong_arguments};
+use super::row::{failed, is_text, wrong_arguments};
 use crate::types::{DECIMAL_SCALE, is_untyped, untyped_field};
 
 /// The aggregates, by DataFusion's names.
@@ -100,14 +103,16 @@ fn avg_type(argument: &DataType) -> Option<DataType> {
     }
 }
 
-/// The type that PostgreSQL's averages are computed with: four digits more behind the point than a quotient has at least.
+/// What short whole numbers are summed as for PostgreSQL's averages: as many as memory holds leave 16 digits behind the point.
+const SHORT: DataType = DataType::Decimal128(38, 16);
+/// What other exact numbers are summed as: four digits more behind the point, which an average adds, are those of a quotient.
+const LONG: DataType = DataType::Decimal256(76, QUOTIENT_SCALE - 4);
+
+/// The type that PostgreSQL's averages are computed with.
 fn numeric_avg_type(argument: &DataType) -> Option<DataType> {
     match argument {
-        // As many as memory holds leave 16 digits behind the point, of which an average adds four.
-        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => {
-            Some(DataType::Decimal128(38, 16))
-        }
-        exact if exact.is_integer() || exact.is_decimal() => Some(DataType::Decimal256(76, QUOTIENT_SCALE - 4)),
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => Some(SHORT),
+        exact if exact.is_integer() || exact.is_decimal() => Some(LONG),
         _ => sum_type(argument),
     }
 }
@@ -132,6 +137,15 @@ impl Total {
         Ok((inner, inner_result, result))
     }
 
+    /// The same where equal arguments count once: of these the sum and their number are not told, by which short numbers are divided.
+    fn types_of(&self, argument: &DataType, is_distinct: bool) -> Result<(DataType, DataType, DataType)> {
+        let (to, inner_result, result) = self.types(argument)?;
+        if !is_distinct || to != SHORT {
+            return Ok((to, inner_result, result));
+        }
+        Ok((LONG, self.inner.return_type(&[LONG])?, result))
+    }
+
     /// Makes something of the inner aggregate, told the inner types.
     fn inner<T>(
         &self,
@@ -139,7 +153,8 @@ impl Total {
         make: impl FnOnce(AccumulatorArgs<'_>) -> Result<T>,
     ) -> Result<Inner<T>> {
         let argument = args.expr_fields.first().map_or(DataType::Null, |field| field.data_type().clone());
-        let (to, inner_result, result) = self.types(&argument)?;
+        let (to, inner_result, result) = self.types_of(&argument, args.is_distinct)?;
+        let divides = self.is_quotient && to == SHORT;
         let fields = [Arc::new(Field::new("argument", to.clone(), true))];
         let args = AccumulatorArgs {
             return_field: Arc::new(Field::new(self.name, inner_result, true)),
@@ -147,7 +162,7 @@ impl Total {
             ..args
         };
         let scale_least = scale_of(&argument).unwrap_or(0);
-        Ok(Inner { accumulator: make(args)?, to, result, scale_least })
+        Ok(Inner { accumulator: make(args)?, to, result, scale_least, divides })
     }
 }
 
@@ -205,7 +220,7 @@ impl AggregateUDFImpl for Total {
         if is_text(&argument) && !argument.is_null() {
             return Ok(Summed::state_fields());
         }
-        let (to, inner_result, _) = self.types(&argument)?;
+        let (to, inner_result, _) = self.types_of(&argument, args.is_distinct)?;
         let fields = [Arc::new(Field::new("argument", to, true))];
         self.inner.state_fields(StateFieldsArgs {
             input_fields: &fields,
@@ -254,6 +269,8 @@ struct Inner<T> {
     result: DataType,
     /// Digits behind the point that a quotient has at least.
     scale_least: i8,
+    /// Whether the sum is divided here: the inner average has too few digits behind the point for numbers below one, and rounds none.
+    divides: bool,
 }
 
 impl<T> Inner<T> {
@@ -265,9 +282,34 @@ impl<T> Inner<T> {
         }
     }
 
+    /// The averages by the state of the inner accumulator: how many there are, and their sum.
+    fn averages(&self, state: &[ArrayRef]) -> Result<ArrayRef> {
+        let [counts, sums] = state else { return Err(failed("an average has a count and a sum")) };
+        // DataFusion sums in more digits than it is told.
+        let sums = as_type(sums, &DataType::Decimal256(76, 16))?;
+        let (Some(counts), Some(sums)) =
+            (counts.as_primitive_opt::<UInt64Type>(), sums.as_primitive_opt::<Decimal256Type>())
+        else {
+            return Err(failed("an average has a count and a sum of numbers"));
+        };
+        let averages = counts.iter().zip(sums).map(|(count, sum)| average(sum?, count.filter(|count| *count > 0)?));
+        let averages = averages.collect::<Decimal256Array>().with_precision_and_scale(76, QUOTIENT_SCALE)?;
+        quotients(&(Arc::new(averages) as ArrayRef), self.scale_least)
+    }
+
     fn cast(&self, values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         values.iter().map(|values| as_type(values, &self.to)).collect()
     }
+}
+
+/// A sum of [`SHORT`] numbers divided by how many they are, with the digits of a quotient, rounded.
+fn average(sum: i256, count: u64) -> Option<i256> {
+    let more_digits = i256::from_i128(10_i128.pow(21));
+    let (sum, count) = (sum.checked_mul(more_digits)?, i256::from_i128(count.into()));
+    let (whole, rest) = (sum.checked_div(count)?, sum.checked_rem(count)?.checked_abs()?);
+    let step = if sum.is_negative() { -i256::ONE } else { i256::ONE };
+    let is_up = rest.checked_add(rest)? >= count;
+    if is_up { whole.checked_add(step) } else { Some(whole) }
 }
 
 fn as_type(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
@@ -281,6 +323,10 @@ impl Accumulator for Inner<Box<dyn Accumulator>> {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
+        if self.divides {
+            let state = self.accumulator.state()?.iter().map(ScalarValue::to_array).collect::<Result<Vec<_>>>()?;
+            return ScalarValue::try_from_array(&self.averages(&state)?, 0);
+        }
         let computed = self.accumulator.evaluate()?.to_array()?;
         ScalarValue::try_from_array(&self.result(&computed)?, 0)
     }
@@ -320,6 +366,10 @@ impl GroupsAccumulator for Inner<Box<dyn GroupsAccumulator>> {
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        if self.divides {
+            let state = self.accumulator.state(emit_to)?;
+            return self.averages(&state);
+        }
         let computed = self.accumulator.evaluate(emit_to)?;
         self.result(&computed)
     }

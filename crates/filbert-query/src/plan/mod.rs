@@ -20,5 +20,6 @@ pub(crate) mod session;
 mod set_operations;
 pub(crate) mod soft_limits;
 pub(crate) mod ternary;
+mod union_names;
 pub(crate) mod values;
 pub(crate) mod windows;

@@ -9,6 +9,7 @@ use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRul
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
+use super::union_names::UnionNames;
 use super::{dependencies, marks};
 
 type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -21,6 +22,9 @@ const COLUMNS: &str = "optimize_projections";
 const ORDER_OF_JOINS: &str = "eliminate_cross_join";
 /// Makes keys of the conditions of a join, whose null equality may be that of other keys.
 const KEYS_OF_JOINS: &str = "extract_equijoin_predicate";
+
+/// Leaves out what has no rows.
+const WITHOUT_ROWS: &str = "propagate_empty_relation";
 
 /// Moves a condition that names no column below an aggregate, as one about its keys. There it takes the rows from the aggregate, but not
 /// the row that an aggregate has without any input: `HAVING (SELECT false)`, `SELECT .. FROM (SELECT count(*) ..) WHERE random() < 0.5`.
@@ -36,6 +40,7 @@ pub(super) fn logical() -> Vec<LogicalRule> {
             ORDER_OF_JOINS => rules.push(Arc::new(Unless { applies: joins_equal_nulls, rule })),
             CONDITIONS_DOWN => rules.push(Arc::new(Unless { applies: is_about_an_own_row, rule })),
             KEYS_OF_JOINS => rules.push(Arc::new(Unless { applies: equals_nulls, rule })),
+            WITHOUT_ROWS => rules.extend([rule, Arc::new(UnionNames)]),
             _ => rules.push(rule),
         }
     }
@@ -112,7 +117,7 @@ mod tests {
     #[test]
     fn the_rules_that_are_guarded_are_there() {
         let names: Vec<String> = Optimizer::new().rules.iter().map(|rule| rule.name().to_owned()).collect();
-        for guarded in BELIEVERS.iter().chain([&ORDER_OF_JOINS, &KEYS_OF_JOINS, &CONDITIONS_DOWN]) {
+        for guarded in BELIEVERS.iter().chain([&ORDER_OF_JOINS, &KEYS_OF_JOINS, &WITHOUT_ROWS, &CONDITIONS_DOWN]) {
             assert_eq!(names.iter().filter(|name| name == guarded).count(), 1, "{guarded}");
         }
     }

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, LogicalPlanBui
 
 use crate::functions::{common_type_of_dates, numbers};
 use crate::named::with_types_of_inputs;
+use crate::plan::planner::unaliased;
 use crate::types::Mark;
 
 /// Nodes of plans beyond which sides keep their types: each operation of a chain doubles the plan below it.
@@ -47,14 +48,24 @@ pub(crate) fn with_common_types(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// The types of a union's columns where its parts have several types of numbers, dates or timestamps.
 fn wanted(union: &Union) -> Vec<Option<DataType>> {
     let of_column = |at: usize| {
-        let fields = union.inputs.iter().filter_map(|input| input.schema().fields().get(at));
+        let (quoted, typed): (Vec<_>, Vec<_>) = union.inputs.iter().partition(|input| is_quoted(input, at));
+        let fields = typed.into_iter().filter_map(|input| input.schema().fields().get(at));
         let types: Vec<&DataType> = fields.map(|field| field.data_type()).filter(|found| !found.is_null()).collect();
         let (first, rest) = types.split_first()?;
-        let differ = rest.iter().any(|other| other != first) || union.schema.field(at).data_type().is_null();
+        let differ = rest.iter().any(|other| other != first)
+            || union.schema.field(at).data_type().is_null()
+            || !quoted.is_empty();
         let common = numbers::common_type(&types).or_else(|| common_type_of_dates(&types));
         common.filter(|_| differ)
     };
     (0..union.schema.fields().len()).map(of_column).collect()
+}
+
+/// Whether an item of a query's list is a text in quotes, which is of the type that the others have.
+fn is_quoted(query: &LogicalPlan, at: usize) -> bool {
+    let LogicalPlan::Projection(projection) = query else { return false };
+    let item = projection.expr.get(at).map(unaliased);
+    matches!(item, Some(Expr::Literal(scalar, _)) if scalar.try_as_str().flatten().is_some())
 }
 
 /// A union with all its columns in the types that they have together.

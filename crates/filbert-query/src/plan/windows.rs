@@ -7,7 +7,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result as Planned, ScalarValue};
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits, cast,
+};
 use datafusion::optimizer::AnalyzerRule;
 use filbert_grid::query::SqlError;
 
@@ -15,7 +17,8 @@ use crate::error::{carried, data_error, of_datafusion, parsing_error};
 use crate::functions::numbers::is_shift;
 use crate::named::map_named;
 
-/// Makes `RANGE` between rows that are equal `GROUPS`, which is the same, where DataFusion has no ranges of a type.
+/// Makes `RANGE` between rows that are equal `GROUPS`, which is the same, where DataFusion has no ranges of a type; and has whole numbers
+/// with a distance in an order of wider ones, for a bound beyond their type would have rows of NULL in it.
 #[derive(Debug)]
 pub(crate) struct Frames;
 
@@ -40,7 +43,8 @@ impl AnalyzerRule for Frames {
 fn framed(expression: Expr, schema: &DFSchema) -> Planned<Transformed<Expr>> {
     let Expr::WindowFunction(mut function) = expression else { return Ok(Transformed::no(expression)) };
     if !lacks_ranges(&function, schema) {
-        return Ok(Transformed::no(Expr::WindowFunction(function)));
+        let is_widened = widen(&mut function, schema);
+        return Ok(Transformed::new_transformed(Expr::WindowFunction(function), is_widened));
     }
     let frame = &function.params.window_frame;
     let is_open = |bound: &WindowFrameBound| match bound {
@@ -59,6 +63,32 @@ fn framed(expression: Expr, schema: &DFSchema) -> Planned<Transformed<Expr>> {
     let (start, end) = (groups(&frame.start_bound), groups(&frame.end_bound));
     function.params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Groups, start, end);
     Ok(Transformed::yes(Expr::WindowFunction(function)))
+}
+
+/// Gives the order of a range with a distance a type that no bound is beyond; whether it had another.
+fn widen(function: &mut WindowFunction, schema: &DFSchema) -> bool {
+    let frame = &function.params.window_frame;
+    let distances = [&frame.start_bound, &frame.end_bound].into_iter().filter_map(|bound| match bound {
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) if !distance.is_null() => {
+            Some(distance)
+        }
+        _ => None,
+    });
+    // A distance that is no whole number stays refused.
+    let are_whole = distances.map(|distance| match distance.try_as_str() {
+        Some(written) => written.is_some_and(|written| written.parse::<i64>().is_ok()),
+        None => whole(distance).is_some(),
+    });
+    let are_whole: Vec<bool> = are_whole.collect();
+    let is_concerned = frame.units == WindowFrameUnits::Range && !are_whole.is_empty() && !are_whole.contains(&false);
+    let [sort] = function.params.order_by.as_mut_slice() else { return false };
+    let wider = match sort.expr.get_type(schema) {
+        Ok(DataType::Int8 | DataType::Int16 | DataType::Int32) if is_concerned => DataType::Int64,
+        Ok(DataType::Int64) if is_concerned => DataType::Decimal128(38, 0),
+        _ => return false,
+    };
+    sort.expr = cast(std::mem::take(&mut sort.expr), wider);
+    true
 }
 
 fn lacks_ranges(function: &WindowFunction, schema: &DFSchema) -> bool {

@@ -2,6 +2,9 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::time::Duration;
+
+pub use filbert_links::TlsFiles;
 
 /// Where members of a cluster serve each other on a port of their own, unless a setting says otherwise.
 pub const MEMBER_PORT: u16 = 5_801;
@@ -21,8 +24,15 @@ pub struct ClusterConfig {
     pub replicas: u32,
     /// Whether this member holds no data, and serves clients alone. Default false.
     pub is_lite: bool,
+    /// After so long without an answer a member is taken for dead. Default 60 s.
+    pub heartbeat: Duration,
+    /// Whether the one that is left of two members goes on alone after that time. Default false: it stops. Both go on if both are alive and cut off
+    /// from each other, and what one of them acknowledges is lost when they meet again.
+    pub pair_continues: bool,
     /// What all members know and nobody else. Default none: whoever reaches the port can join.
     pub secret: Option<Vec<u8>>,
+    /// Certificates that members show each other; all connections between them are encrypted then. Default none.
+    pub tls: Option<TlsFiles>,
 }
 
 impl Default for ClusterConfig {
@@ -34,14 +44,18 @@ impl Default for ClusterConfig {
             public_address: None,
             replicas: 3,
             is_lite: false,
+            heartbeat: Duration::from_secs(60),
+            pair_continues: false,
             secret: None,
+            tls: None,
         }
     }
 }
 
 impl fmt::Debug for ClusterConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ClusterConfig { members, required, listen, public_address, replicas, is_lite, secret } = self;
+        let ClusterConfig { members, required, listen, public_address, replicas, .. } = self;
+        let ClusterConfig { is_lite, heartbeat, pair_continues, secret, tls, .. } = self;
         f.debug_struct("ClusterConfig")
             .field("members", members)
             .field("required", required)
@@ -49,7 +63,10 @@ impl fmt::Debug for ClusterConfig {
             .field("public_address", public_address)
             .field("replicas", replicas)
             .field("is_lite", is_lite)
+            .field("heartbeat", heartbeat)
+            .field("pair_continues", pair_continues)
             .field("has_secret", &secret.is_some())
+            .field("tls", tls)
             .finish()
     }
 }

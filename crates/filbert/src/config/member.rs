@@ -33,6 +33,8 @@ pub(crate) struct Draft {
     pub(crate) join: Join,
     /// `lite-member`.
     pub(crate) is_lite: bool,
+    /// What properties say of the cluster.
+    pub(crate) cluster: ClusterConfig,
     /// Settings that mean nothing without a memory limit.
     pub(crate) needs_memory_limit: Vec<Problem>,
 }
@@ -42,10 +44,9 @@ impl Draft {
     pub(crate) fn finish(self) -> (Config, Vec<Problem>) {
         let Draft { mut config, mut http, mut postgres, .. } = self;
         let members = self.join.addresses(config.door.listen.port());
-        if !members.is_empty() || self.is_lite {
+        if !members.is_empty() || self.is_lite || self.cluster != ClusterConfig::default() {
             let required = self.join.required.as_ref().map(|member| with_port(member, config.door.listen.port()));
-            config.cluster =
-                Some(ClusterConfig { members, required, is_lite: self.is_lite, ..ClusterConfig::default() });
+            config.cluster = Some(ClusterConfig { members, required, is_lite: self.is_lite, ..self.cluster });
         }
         let everywhere = self.bind_any.then_some(Ipv4Addr::UNSPECIFIED.into());
         if let Some(address) = everywhere.or(self.interface) {

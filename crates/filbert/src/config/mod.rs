@@ -34,7 +34,7 @@ use filbert_http::HttpConfig;
 use filbert_postgres::PostgresConfig;
 use filbert_query::QueryConfig;
 
-pub use cluster::{ClusterConfig, MEMBER_PORT};
+pub use cluster::{ClusterConfig, MEMBER_PORT, TlsFiles};
 pub use error::{ConfigError, Problem};
 pub use join::with_port;
 pub use load::{FileSyntax, Loaded, Loader, SEARCHED};

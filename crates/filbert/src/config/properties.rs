@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use filbert_postgres::PostgresTls;
 
+use super::TlsFiles;
 use super::error::ConfigError;
 use super::member::{Draft, saturating};
 use super::setting::{Kind, Setting};
@@ -65,6 +66,86 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         kind: Kind::Flag { get: |draft| draft.bind_any, set: |draft, value| draft.bind_any = value },
         unit: "",
         doc: "The same as `hazelcast.socket.bind.any`.",
+    },
+    Setting {
+        name: "hazelcast.max.no.heartbeat.seconds",
+        kind: HEARTBEAT,
+        unit: "seconds",
+        doc: "The same as `filbert.cluster.heartbeat`.",
+    },
+    Setting {
+        name: "filbert.cluster.heartbeat",
+        kind: HEARTBEAT,
+        unit: "seconds",
+        doc: "A member of a cluster that has not answered for this long is taken for dead: others take its place. A leader is missed far \
+              earlier, after one to two seconds.",
+    },
+    Setting {
+        name: "filbert.cluster.pair",
+        kind: Kind::Choice {
+            of: &["stop", "continue"],
+            get: |draft| if draft.cluster.pair_continues { "continue" } else { "stop" },
+            set: |draft, word| draft.cluster.pair_continues = word == "continue",
+        },
+        unit: "",
+        doc: "What one of two members with data does when the other one has not answered for `filbert.cluster.heartbeat`. It stops, as \
+              neither is a majority; or it goes on alone, and so does the other one if it is alive and cut off: what one of both acknowledges \
+              then is lost when they meet again.",
+    },
+    Setting {
+        name: "filbert.cluster.tls.authority",
+        kind: Kind::Text {
+            what: PEM,
+            get: |draft| draft.cluster.tls.as_ref().map_or_else(none, |tls| tls.authority.display().to_string()),
+            set: |draft, text| {
+                member_tls(draft).authority = text.into();
+                !text.is_empty()
+            },
+        },
+        unit: "",
+        doc: "Certificates of the authority that signs those of members; as `--member-tls-authority`. With it, members show each other \
+              certificates, and all connections between them are encrypted.",
+    },
+    Setting {
+        name: "filbert.cluster.tls.certificate",
+        kind: Kind::Text {
+            what: PEM,
+            get: |draft| draft.cluster.tls.as_ref().map_or_else(none, |tls| tls.certificate.display().to_string()),
+            set: |draft, text| {
+                member_tls(draft).certificate = text.into();
+                !text.is_empty()
+            },
+        },
+        unit: "",
+        doc: "This member's certificate for connections between members, and those that vouch for it behind it; as \
+              `--member-tls-certificate`.",
+    },
+    Setting {
+        name: "filbert.cluster.tls.key",
+        kind: Kind::Text {
+            what: PEM,
+            get: |draft| draft.cluster.tls.as_ref().map_or_else(none, |tls| tls.key.display().to_string()),
+            set: |draft, text| {
+                member_tls(draft).key = text.into();
+                !text.is_empty()
+            },
+        },
+        unit: "",
+        doc: "The private key of that certificate; as `--member-tls-key`.",
+    },
+    Setting {
+        name: "filbert.cluster.tls.name",
+        kind: Kind::Text {
+            what: "a name",
+            get: |draft| draft.cluster.tls.as_ref().and_then(|tls| tls.name.clone()).unwrap_or_else(none),
+            set: |draft, text| {
+                member_tls(draft).name = Some(text.to_owned());
+                !text.is_empty()
+            },
+        },
+        unit: "",
+        doc: "A name that the certificates of all members have, where the authority signs others as well. Without it, whoever has a \
+              certificate of the authority is taken for a member.",
     },
     Setting {
         name: "filbert.memory.max",
@@ -482,6 +563,20 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         doc: "How long a connection that is being ended may take to read its last replies.",
     },
 ];
+
+const PEM: &str = "the path of a PEM file";
+
+const HEARTBEAT: Kind<Draft> = Kind::Whole {
+    min: 1,
+    max: INT_MAX,
+    get: |draft| draft.cluster.heartbeat.as_secs(),
+    set: |draft, value| draft.cluster.heartbeat = Duration::from_secs(value),
+};
+
+/// The TLS of members, which each of its settings switches on.
+fn member_tls(draft: &mut Draft) -> &mut TlsFiles {
+    draft.cluster.tls.get_or_insert_default()
+}
 
 fn none() -> String {
     "none".to_owned()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use filbert_grid::{Environment, Grid, GridConfig, threads};
 use filbert_hazelcast::DoorConfig;
-use filbert_links::{LinkSettings, Secret};
+use filbert_links::{LinkSettings, Secret, TlsSettings};
 use filbert_listen::Listener;
 use filbert_member::{ClusterSettings, Ending, Member, MemberError, MemberSettings, Starting};
 use tokio::runtime::Runtime;
@@ -16,8 +16,19 @@ use uuid::Uuid;
 use super::{Error, shared_port};
 use crate::ClusterConfig;
 
-/// How long leaving in order may take: what one member holds of 24 groups goes over a network in that time, or its voters know that it goes.
+/// How long leaving in order may take: what one member holds of all groups goes over a network in that time, or its voters know that it goes.
 const LEAVE_MAX: Duration = Duration::from_secs(30);
+
+/// Processors for each thread of the groups' runtime, and at most this many threads. What an entry costs is mostly tasks that wake each
+/// other: on one thread that is no system call, and what several groups send to a member goes in one write. A second thread pays only
+/// where the first one is busy and there are processors for both ([why](../../../../docs/decisions/0026-groups-share-a-thread.md)).
+const PROCESSORS_PER_THREAD: usize = 8;
+const THREADS_MAX: usize = 8;
+
+fn group_threads() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (processors / PROCESSORS_PER_THREAD).clamp(1, THREADS_MAX)
+}
 
 /// The address at which a member is reached that listens on this one: where that is every address of the machine, the one from which other
 /// members are reached.
@@ -86,7 +97,7 @@ impl ClusterMember {
         environment: Environment,
     ) -> Result<ClusterMember, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads(group_threads())
             .thread_name("filbert-groups")
             .on_thread_start(threads::answer_clients)
             .enable_all()
@@ -113,6 +124,10 @@ impl ClusterMember {
             }
             public_address => public_address,
         };
+        let tls = match &cluster.tls {
+            Some(files) => Some(TlsSettings::read(files).map_err(|error| MemberError::Settings(error.to_string()))?),
+            None => None,
+        };
         let settings = MemberSettings {
             listen,
             public_address,
@@ -126,7 +141,10 @@ impl ClusterMember {
                 replicas: cluster.replicas,
                 ..ClusterSettings::default()
             },
-            links: LinkSettings { secret: cluster.secret.map(Secret::new), ..LinkSettings::default() },
+            dead_after: cluster.heartbeat,
+            pair_continues: cluster.pair_continues,
+            links: LinkSettings { secret: cluster.secret.map(Secret::new), tls, ..LinkSettings::default() },
+            serves_later: true,
             ..MemberSettings::default()
         };
         let joined = wait(&runtime, async {
@@ -163,6 +181,13 @@ impl ClusterMember {
         self.clients.take()
     }
 
+    /// Clients are let in.
+    pub(super) fn serve(&self) {
+        if let Some(member) = &self.member {
+            member.serve();
+        }
+    }
+
     /// Waits until there is a reason to end; for ever if there is none.
     pub(super) async fn ending(&self) -> Ending {
         let Some(mut ending) = self.member.as_ref().map(Member::ending) else { return std::future::pending().await };
@@ -170,6 +195,11 @@ impl ClusterMember {
             Ok(Some(why)) => *why,
             _ => std::future::pending().await,
         }
+    }
+
+    /// What the member holds.
+    pub(super) fn holdings(&self) -> String {
+        self.member.as_ref().map(Member::holdings).unwrap_or_default()
     }
 
     /// Leaves the cluster in order: returns when others have taken over, or that takes too long.

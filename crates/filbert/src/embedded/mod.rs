@@ -81,7 +81,9 @@ impl Filbert {
             http: config.http,
             postgres: config.postgres,
         };
-        let (cluster, grid) = match config.cluster {
+        // Settings of a cluster without members are of no use.
+        let cluster = config.cluster.filter(|cluster| !cluster.members.is_empty() || cluster.is_lite);
+        let (cluster, grid) = match cluster {
             None => {
                 let grid = Grid::new(config.grid, environment)?;
                 Engine::start(&grid, config.query)?;
@@ -97,6 +99,9 @@ impl Filbert {
         };
         let timer = Timer::start(grid.clone(), clock)?;
         let doors = OpenDoors::open(&grid, doors, config.threads)?;
+        if let Some(cluster) = &cluster {
+            cluster.serve();
+        }
         Ok(Filbert {
             doors,
             cluster,
@@ -143,7 +148,8 @@ impl Filbert {
     }
 
     /// Waits until there is a reason for this member of a cluster to be shut down: an operator has ordered it to leave, or the others have taken
-    /// it out while they did not hear of it, and it serves nothing any more. For ever if there is none. Does nothing by itself.
+    /// it out or gone on without it while they did not hear of it, and it serves nothing any more. For ever if there is none. Does nothing by
+    /// itself: what it holds is dropped when it is shut down, and a member that is started then joins the others.
     ///
     /// Cancel safety: nothing is lost when the future is dropped.
     pub async fn ending(&self) -> Ending {
@@ -151,6 +157,11 @@ impl Filbert {
             Some(cluster) => cluster.ending().await,
             None => std::future::pending().await,
         }
+    }
+
+    /// What this member of a cluster holds, in words for a log: entries by map. Empty where there is no cluster.
+    pub fn holdings(&self) -> String {
+        self.cluster.as_ref().map(ClusterMember::holdings).unwrap_or_default()
     }
 
     /// The member's services below the typed API: for front doors of your own.

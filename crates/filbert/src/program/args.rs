@@ -95,6 +95,21 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", env = "FILBERT_SECRET_FILE")]
     pub(crate) secret_file: Option<PathBuf>,
 
+    /// PEM file with the authority that signs the certificates of members, in a cluster
+    ///
+    /// Members show each other certificates then, and all connections between them are encrypted. Whoever has no certificate of this authority is
+    /// refused.
+    #[arg(long, value_name = "FILE", env = "FILBERT_CLUSTER_TLS_AUTHORITY")]
+    pub(crate) member_tls_authority: Option<PathBuf>,
+
+    /// PEM file with this member's certificate, in a cluster
+    #[arg(long, value_name = "FILE", env = "FILBERT_CLUSTER_TLS_CERTIFICATE")]
+    pub(crate) member_tls_certificate: Option<PathBuf>,
+
+    /// PEM file with the private key of that certificate
+    #[arg(long, value_name = "FILE", env = "FILBERT_CLUSTER_TLS_KEY")]
+    pub(crate) member_tls_key: Option<PathBuf>,
+
     /// Memory that all maps may take, such as 512MiB or 4GiB [default: three quarters of the machine's]
     ///
     /// A write beyond it fails with an error; reads and removals go on. In a container, three quarters of what the

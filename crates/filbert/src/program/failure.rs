@@ -32,6 +32,8 @@ pub(crate) enum Failure {
         /// What the system said.
         source: std::io::Error,
     },
+    /// Members are to show certificates, and a file is not named.
+    Certificate(&'static str),
     /// The signals that end the program cannot be waited for.
     Signals(std::io::Error),
     /// Standard output cannot be written.
@@ -49,7 +51,8 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::NoCluster(_) => 2,
-            Failure::Config(_) | Failure::Secret { .. } => 3,
+            Failure::Config(_) | Failure::Secret { .. } | Failure::Certificate(_) => 3,
+            Failure::Start(filbert::Error::Cluster(MemberError::Settings(_))) => 3,
             Failure::Start(filbert::Error::Configuration(_)) => 3,
             Failure::Start(filbert::Error::Listen(_) | filbert::Error::ListenPostgres(_)) | Failure::Port(_) => 4,
             Failure::Start(filbert::Error::Cluster(MemberError::TakenOut(_))) | Failure::TakenOut => 5,
@@ -59,7 +62,7 @@ impl Failure {
 
     fn error(&self) -> Option<&(dyn Error + 'static)> {
         Some(match self {
-            Failure::TakenOut | Failure::NoCluster(_) => return None,
+            Failure::TakenOut | Failure::NoCluster(_) | Failure::Certificate(_) => return None,
             Failure::Cluster(error) => error,
             Failure::Config(error) => error,
             Failure::Start(error) => error,
@@ -78,6 +81,10 @@ impl fmt::Display for Failure {
             Failure::NoCluster(flag) => {
                 write!(f, "{flag} is about a cluster: name its members by --join or network.join.tcp-ip")?
             }
+            Failure::Certificate(missing) => write!(
+                f,
+                "members are to show each other certificates, and {missing} is not set: expected authority, certificate and key"
+            )?,
             Failure::Port(_) => f.write_str("cannot listen for clients: ")?,
             Failure::Secret { path, .. } => write!(f, "cannot read the members' secret in {}: ", path.display())?,
             Failure::Signals(_) => f.write_str("cannot wait for SIGTERM and SIGINT: ")?,

@@ -10,7 +10,8 @@ use tracing::{error, info, warn};
 use super::failure::Failure;
 use super::{welcome, write_out};
 
-/// Serves until SIGTERM or SIGINT, or until there is a reason of the cluster to end.
+/// Serves until SIGTERM or SIGINT, or until there is a reason of the cluster to end. A member without which its cluster has gone on drops what it
+/// holds, and starts anew.
 pub(crate) fn serve(loaded: Loaded) -> Result<(), Failure> {
     // The signals are taken over first: one that comes while the member starts must not kill it half-way.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(Failure::Signals)?;
@@ -22,20 +23,31 @@ pub(crate) fn serve(loaded: Loaded) -> Result<(), Failure> {
     if let Some(name) = &loaded.config.instance_name {
         info!("this member is {name}");
     }
-    let filbert = Filbert::start(loaded.config).map_err(Failure::Start)?;
-    if let Some(hazelcast) = filbert.address() {
-        let doors = welcome::Doors { hazelcast, http: filbert.http_address(), postgres: filbert.postgres_address() };
-        write_out(&welcome.text(&doors))?;
-    }
-    let ending = runtime.block_on(async {
-        tokio::select! {
-            name = signals.next() => {
-                info!("{name} received: running invocations are finished, then clients are told");
-                None
-            }
-            ending = filbert.ending() => Some(ending),
+    let (filbert, ending) = loop {
+        let filbert = Filbert::start(loaded.config.clone()).map_err(Failure::Start)?;
+        if let Some(hazelcast) = filbert.address() {
+            let (http, postgres) = (filbert.http_address(), filbert.postgres_address());
+            write_out(&welcome.text(&welcome::Doors { hazelcast, http, postgres }))?;
         }
-    });
+        let ending = runtime.block_on(async {
+            tokio::select! {
+                name = signals.next() => {
+                    info!("{name} received: running invocations are finished, then clients are told");
+                    None
+                }
+                ending = filbert.ending() => Some(ending),
+            }
+        });
+        if ending != Some(Ending::LeftBehind) {
+            break (filbert, ending);
+        }
+        error!(
+            "the cluster has gone on without this member while most of its members were not there: what this one holds is dropped ({}), and \
+             changes that were acknowledged on its side alone are lost. It joins the cluster as a new member",
+            filbert.holdings()
+        );
+        filbert.shutdown();
+    };
     match ending {
         Some(Ending::Asked) => {
             info!("an operator has this member leave its cluster: it ends when others have taken over")
@@ -43,7 +55,7 @@ pub(crate) fn serve(loaded: Loaded) -> Result<(), Failure> {
         Some(Ending::TakenOut) => error!(
             "this member was taken out of its cluster while the others did not hear of it: it ends, and what it holds is dropped"
         ),
-        None => {}
+        Some(Ending::LeftBehind) | None => {}
     }
     // Whoever asks twice does not want to wait.
     std::thread::spawn(move || {

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use filbert::config::{ClusterConfig, Loaded, Loader, MEMBER_PORT, NoticeKind, with_port};
+use filbert::config::{ClusterConfig, Loaded, Loader, MEMBER_PORT, NoticeKind, TlsFiles, with_port};
 use filbert::{Config, MapConfig};
 use tracing::{info, warn};
 
@@ -67,8 +67,10 @@ fn cluster(args: &Args, config: &mut Config) -> Result<Option<ClusterConfig>, Fa
     let of_file = config.cluster.take().unwrap_or_default();
     let is_lite = of_file.is_lite;
     let door = &mut config.door;
-    let mut cluster =
-        if args.join.is_empty() { of_file } else { ClusterConfig { is_lite, ..ClusterConfig::default() } };
+    let mut cluster = match args.join.is_empty() {
+        true => of_file,
+        false => ClusterConfig { members: Vec::new(), required: None, ..of_file },
+    };
     cluster.listen =
         args.member_listen.map(|listen| SocketAddr::new(listen.address, listen.port.unwrap_or(MEMBER_PORT)));
     let port = cluster.listen.map_or(door.listen.port(), |listen| listen.port());
@@ -79,6 +81,9 @@ fn cluster(args: &Args, config: &mut Config) -> Result<Option<ClusterConfig>, Fa
             ("--member-address", args.member_address.is_some()),
             ("--replicas", args.replicas.is_some()),
             ("--secret-file", args.secret_file.is_some()),
+            ("--member-tls-authority", args.member_tls_authority.is_some()),
+            ("--member-tls-certificate", args.member_tls_certificate.is_some()),
+            ("--member-tls-key", args.member_tls_key.is_some()),
         ];
         if let Some((flag, _)) = flags.into_iter().find(|(_, is_given)| *is_given) {
             return Err(Failure::NoCluster(flag));
@@ -100,6 +105,25 @@ fn cluster(args: &Args, config: &mut Config) -> Result<Option<ClusterConfig>, Fa
         let failed = |source| Failure::Secret { path: path.clone(), source };
         let secret = std::fs::read(path).map_err(failed)?;
         cluster.secret = Some(secret.trim_ascii().to_vec());
+    }
+    for (flag, file) in [
+        (&args.member_tls_authority, (|tls| &mut tls.authority) as fn(&mut TlsFiles) -> &mut PathBuf),
+        (&args.member_tls_certificate, |tls| &mut tls.certificate),
+        (&args.member_tls_key, |tls| &mut tls.key),
+    ] {
+        if let Some(path) = flag {
+            file(cluster.tls.get_or_insert_default()).clone_from(path);
+        }
+    }
+    if let Some(tls) = &cluster.tls {
+        let files = [
+            ("filbert.cluster.tls.authority", &tls.authority),
+            ("filbert.cluster.tls.certificate", &tls.certificate),
+            ("filbert.cluster.tls.key", &tls.key),
+        ];
+        if let Some((missing, _)) = files.into_iter().find(|(_, path)| path.as_os_str().is_empty()) {
+            return Err(Failure::Certificate(missing));
+        }
     }
     Ok(Some(cluster))
 }

@@ -1,9 +1,11 @@
 //! Scenarios that found defects in other systems, one test each, by topic.
 
+mod commits;
 mod leases;
 mod members;
 mod partitions;
 mod planted;
+mod recovery;
 mod time;
 
 use std::future::Future;

@@ -5,7 +5,7 @@
 //! | `pg_catalog.lower(x)`, `current_schema` | `lower(x)`, `current_schema()` |
 //! | `x::regclass`, `x::regtype`, .. | `reg_object('class', x)`: the object's number of a name, its name of a number |
 //! | `x OPERATOR(pg_catalog.~) y COLLATE "C"` | `x ~ y` |
-//! | `ARRAY(SELECT x ..)` | `(SELECT array_agg(x) ..)` |
+//! | `ARRAY(SELECT x ..)` | `array_of_rows((SELECT array_agg(x) ..))` |
 //! | `x = ANY($1)`, `x = ANY('{1,2}')` | `x = ANY(array_like($1, x))` |
 //! | `(row).field`, `_pg_expandarray(x)` | `get_field(row, 'field')`, `unnest(_pg_expandarray(x))` |
 //! | `x AT TIME ZONE z`, `EXTRACT(f FROM x)` | `timezone(z, x)`, `extract('f', x)` |
@@ -89,7 +89,7 @@ impl VisitorMut for Rewriter {
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item {
-                series_of_rows(expression);
+                let _ = VisitMut::visit(expression, &mut SeriesOfRows { queries: 0 });
             }
         }
         select.selection.iter_mut().chain(&mut select.having).for_each(condition);
@@ -101,6 +101,16 @@ impl VisitorMut for Rewriter {
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        if let Some((mut matches, is_any)) = operators::matches_with_each(expression) {
+            for one in &mut matches {
+                if let Err(error) = values::rewrite(one, self.of) {
+                    return ControlFlow::Break(error);
+                }
+            }
+            let op = if is_any { BinaryOperator::Or } else { BinaryOperator::And };
+            all_of(matches.into_iter(), &op).into_iter().for_each(|all| *expression = all);
+            return ControlFlow::Continue(());
+        }
         match expression {
             Expr::Case { conditions, else_result, .. } if self.of == Dialect::Postgres => {
                 let results = conditions.iter_mut().map(|when| &mut when.result);
@@ -186,7 +196,7 @@ impl VisitorMut for Rewriter {
             Expr::AnyOp { left, compare_op, right, .. } | Expr::AllOp { left, compare_op, right } => {
                 let (left, compare_op, right) = (left.clone(), compare_op.clone(), right.clone());
                 let is_any = matches!(expression, Expr::AnyOp { .. });
-                operators::quantified(&left, &compare_op, &right, is_any)
+                operators::quantified(&left, &compare_op, &right, is_any, self.of)
                     .into_iter()
                     .for_each(|compared| *expression = compared);
             }
@@ -251,6 +261,33 @@ fn unqualify(name: &mut ObjectName) {
 
 fn all_of(terms: impl Iterator<Item = Expr>, op: &BinaryOperator) -> Option<Expr> {
     terms.reduce(|left, right| Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) })
+}
+
+/// Visits the functions of rows of an item of a SELECT list, wherever in it they stand.
+struct SeriesOfRows {
+    /// How many queries within there are around: their lists are their own.
+    queries: usize,
+}
+
+impl VisitorMut for SeriesOfRows {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.queries = self.queries.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if self.queries == 0 {
+            series_of_rows(expression);
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// `generate_series(..)` and the like in a SELECT list, which are rows there.

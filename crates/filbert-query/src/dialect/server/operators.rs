@@ -1,8 +1,10 @@
 //! Operators that are functions here, fields of rows, and operands that do not tell their type.
 
-use datafusion::sql::sqlparser::ast::{AccessExpr, BinaryOperator, Expr, Value, ValueWithSpan};
+use datafusion::sql::sqlparser::ast::{AccessExpr, BinaryOperator, DataType, Expr, Value, ValueWithSpan};
+use filbert_grid::query::Dialect;
 
 use super::super::json::{call, text};
+use super::values::cast;
 use crate::functions::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY};
 
 /// Whether an expression does not say of which type it is: a parameter, a text in quotes.
@@ -53,7 +55,7 @@ pub(super) fn function(op: &BinaryOperator) -> Option<&'static str> {
 }
 
 /// `left <op> ANY (right)` or `ALL` over an array; `None` over a subquery.
-pub(super) fn quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool) -> Option<Expr> {
+pub(super) fn quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any: bool, of: Dialect) -> Option<Expr> {
     let mut array = right;
     while let Expr::Nested(inner) = array {
         array = inner;
@@ -71,7 +73,11 @@ pub(super) fn quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any:
         && !items.elem.is_empty()
         && !items.elem.iter().any(|item| matches!(item, Expr::Array(_)))
     {
-        return Some(Expr::InList { expr: Box::new(left.clone()), list: items.elem.clone(), negated });
+        // In PostgreSQL an array of texts in quotes alone is one of `text`, whatever it is compared with.
+        let are_texts = of == Dialect::Postgres && are_quoted(&items.elem);
+        let item = |item: &Expr| if are_texts { cast(item.clone(), DataType::Text) } else { item.clone() };
+        let list = items.elem.iter().map(item).collect();
+        return Some(Expr::InList { expr: Box::new(left.clone()), list, negated });
     }
     let array = match is_untyped(array) {
         true => call(ARRAY_LIKE, vec![array.clone(), left.clone()], Vec::new(), None),
@@ -88,6 +94,80 @@ pub(super) fn quantified(left: &Expr, op: &BinaryOperator, right: &Expr, is_any:
     };
     let function = if is_any { COMPARE_ANY } else { COMPARE_ALL };
     Some(call(function, vec![text(sign), left.clone(), array], Vec::new(), None))
+}
+
+/// `text LIKE ANY (array)`, `text ~ ALL (array)` and the like over an array that is written out, as the matches with each item, and
+/// whether one of them is enough; `None` for all else.
+pub(super) fn matches_with_each(expression: &Expr) -> Option<(Vec<Expr>, bool)> {
+    match expression {
+        Expr::Like { any: true, negated, expr, pattern, escape_char } => {
+            let like = |pattern| Expr::Like {
+                negated: *negated,
+                any: false,
+                expr: expr.clone(),
+                pattern: Box::new(pattern),
+                escape_char: escape_char.clone(),
+            };
+            Some((written_items(pattern)?.into_iter().map(like).collect(), true))
+        }
+        Expr::ILike { any: true, negated, expr, pattern, escape_char } => {
+            let like = |pattern| Expr::ILike {
+                negated: *negated,
+                any: false,
+                expr: expr.clone(),
+                pattern: Box::new(pattern),
+                escape_char: escape_char.clone(),
+            };
+            Some((written_items(pattern)?.into_iter().map(like).collect(), true))
+        }
+        Expr::AnyOp { left, compare_op, right, .. } | Expr::AllOp { left, compare_op, right }
+            if matches(compare_op) =>
+        {
+            let one = |item| Expr::BinaryOp { left: left.clone(), op: compare_op.clone(), right: Box::new(item) };
+            let is_any = matches!(expression, Expr::AnyOp { .. });
+            Some((written_items(right)?.into_iter().map(one).collect(), is_any))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an operator matches a text with a pattern.
+fn matches(op: &BinaryOperator) -> bool {
+    use BinaryOperator as Op;
+    matches!(
+        op,
+        Op::PGLikeMatch
+            | Op::PGNotLikeMatch
+            | Op::PGILikeMatch
+            | Op::PGNotILikeMatch
+            | Op::PGRegexMatch
+            | Op::PGRegexIMatch
+            | Op::PGRegexNotMatch
+            | Op::PGRegexNotIMatch
+    )
+}
+
+/// The items of an array that is written out; `None` of one without items, and of all else.
+fn written_items(array: &Expr) -> Option<Vec<Expr>> {
+    match array {
+        Expr::Nested(inner) => written_items(inner),
+        Expr::Array(items) if !items.elem.is_empty() => Some(items.elem.clone()),
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(written), .. }) => {
+            let null = || Expr::value(Value::Null);
+            let items = crate::arrays::items(written)?.into_iter();
+            let items: Vec<Expr> = items.map(|item| item.map_or_else(null, |item| text(&item))).collect();
+            (!items.is_empty()).then_some(items)
+        }
+        _ => None,
+    }
+}
+
+/// Whether items of an array are texts in quotes, or such and nulls.
+fn are_quoted(items: &[Expr]) -> bool {
+    let is_quoted =
+        |item: &Expr| matches!(item, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }));
+    let is_null = |item: &Expr| matches!(item, Expr::Value(ValueWithSpan { value: Value::Null, .. }));
+    items.iter().any(is_quoted) && items.iter().all(|item| is_quoted(item) || is_null(item))
 }
 
 /// The fields of `(row).field.field`; `None` if it is not only those that are looked into.

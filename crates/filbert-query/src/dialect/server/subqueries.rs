@@ -15,6 +15,7 @@ use super::super::json::call;
 use super::super::rewrite::alias_of;
 use super::{refuse, taken};
 use crate::catalogs;
+use crate::functions::ARRAY_OF_ROWS;
 
 /// Aggregates: a SELECT list with one of them is one row.
 const AGGREGATES: [&str; 24] = [
@@ -150,7 +151,7 @@ pub(super) fn aggregated(expression: &mut Expr, mut query: Query) -> ControlFlow
     let aggregate = call("array_agg", vec![value], order, None);
     let alias = Ident::with_quote('"', "array");
     select.projection = vec![SelectItem::ExprWithAlias { expr: aggregate, alias }];
-    *expression = Expr::Subquery(Box::new(query));
+    *expression = array_of(query);
     ControlFlow::Continue(())
 }
 
@@ -164,7 +165,7 @@ fn unnests(select: &Select) -> bool {
     })
 }
 
-/// `(SELECT array_agg(item) FROM (query) AS rows(item))`, which keeps the query's order.
+/// `array_of_rows((SELECT array_agg(item) FROM (query) AS rows(item)))`, which keeps the query's order.
 fn of_rows(query: Query) -> Expr {
     let item = Ident::with_quote('"', "$item");
     let mut alias = alias_of("$array");
@@ -178,7 +179,12 @@ fn of_rows(query: Query) -> Expr {
         select.projection = vec![SelectItem::ExprWithAlias { expr: aggregate, alias: Ident::with_quote('"', "array") }];
         select.from = vec![TableWithJoins { relation, joins: Vec::new() }];
     }
-    Expr::Subquery(outer)
+    array_of(*outer)
+}
+
+/// The array of a query of one aggregate, which has no items where there are no rows.
+fn array_of(query: Query) -> Expr {
+    call(ARRAY_OF_ROWS, vec![Expr::Subquery(Box::new(query))], Vec::new(), None)
 }
 
 /// An array without items.

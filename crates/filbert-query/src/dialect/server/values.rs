@@ -42,6 +42,10 @@ const OF_ROWS: [&str; 12] = [
     "unnest",
 ];
 
+/// Functions for which a whole number that is written out is an `integer`, as in PostgreSQL, and not the widest one.
+const OF_INTEGERS: [&str; 7] =
+    ["array_append", "array_position", "array_positions", "array_prepend", "array_remove", "array_replace", "to_hex"];
+
 /// Whether a function's value is rows of one column.
 pub(super) fn is_of_rows(name: &str) -> bool {
     OF_ROWS.contains(&name)
@@ -89,9 +93,14 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
         Expr::Cast { expr, data_type: DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)), .. } => {
             // Each item is cast as one value is.
             if let Expr::Array(array) = expr.as_mut() {
-                array.elem.iter_mut().filter(|found| !matches!(found, Expr::Array(_))).for_each(|found| {
-                    *found = cast(taken(found), item.as_ref().clone());
-                });
+                for found in array.elem.iter_mut().filter(|found| !matches!(found, Expr::Array(_))) {
+                    // Items of a text are cast already.
+                    let is_cast = matches!(found, Expr::Cast { data_type, .. } if data_type == item.as_ref());
+                    if !is_cast {
+                        *found = cast(taken(found), item.as_ref().clone());
+                    }
+                    rewrite(found, of)?;
+                }
             }
         }
         Expr::Cast { expr, data_type, array: false, format: None, .. } => {
@@ -105,7 +114,7 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
             }
         }
         Expr::Function(function) => {
-            if function.name.to_string() == "to_hex"
+            if OF_INTEGERS.contains(&function.name.to_string().to_ascii_lowercase().as_str())
                 && let FunctionArguments::List(list) = &mut function.args
             {
                 for argument in &mut list.args {
@@ -116,6 +125,9 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
             }
             if let Some(aggregate) = aggregate(function)? {
                 *expression = aggregate;
+            } else if function.over.is_some() && function.name.to_string().eq_ignore_ascii_case("ntile") {
+                // DataFusion's number has 64 bits.
+                *expression = cast(taken(expression), DataType::Int(None));
             }
         }
         _ => {}
@@ -123,7 +135,7 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
     Ok(())
 }
 
-fn cast(expr: Expr, data_type: DataType) -> Expr {
+pub(super) fn cast(expr: Expr, data_type: DataType) -> Expr {
     Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }
 

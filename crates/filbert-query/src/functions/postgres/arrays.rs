@@ -176,6 +176,8 @@ pub(super) const FUNCTIONS: &[Native] = &[
         let end = usize::try_from(call.int(2).unwrap_or(0)).unwrap_or(0).min(all.len());
         Ok(owned(all.get(start..end).unwrap_or_default().to_vec()))
     }),
+    // Items of `char(n)` as those of `text`.
+    pure("array_without_blanks", &[Take::Any], first, |call| Ok(owned(without_blanks(items(call, 0)?)))),
     pure("generate_subscripts", &[Take::Any, Take::Int], ints, |call| {
         Ok(Value::Array((1..=dimension(call)?.unwrap_or(0)).map(Value::Int32).collect()))
     }),
@@ -221,7 +223,7 @@ fn rank(field_type: &FieldType) -> Option<u8> {
     })
 }
 
-/// The array whose items can be all that is given. Whole numbers that are written out do not make wider ones of an array's.
+/// The array whose items can be all that is given.
 fn widest(types: &[FieldType]) -> FieldType {
     let mut arrays = types.iter().filter(|found| matches!(found, FieldType::Array(_)));
     let deepest = arrays.clone().max_by_key(|found| depth(found)).cloned();
@@ -230,12 +232,9 @@ fn widest(types: &[FieldType]) -> FieldType {
         None => return FieldType::Array(Box::new(FieldType::Varchar)),
     };
     for other in types {
-        let is_array = matches!(other, FieldType::Array(_));
         let other = innermost(other);
-        let is_literal = !is_array && other == FieldType::BigInt;
         if let (Some(left), Some(right)) = (rank(&item), rank(&other))
             && right > left
-            && !is_literal
         {
             item = other;
         }
@@ -316,6 +315,15 @@ fn replaced<'v>(items: &[Value<'v>], old: &Value<'v>, new: &Value<'v>) -> Vec<Va
     let one = |item: &Value<'v>| match item {
         Value::Array(items) => Value::Array(replaced(items, old, new)),
         item if compare(item, old) == Ordering::Equal => new.clone(),
+        item => item.clone(),
+    };
+    items.iter().map(one).collect()
+}
+
+fn without_blanks<'v>(items: &'v [Value<'v>]) -> Vec<Value<'v>> {
+    let one = |item: &'v Value<'v>| match item {
+        Value::Array(items) => Value::Array(without_blanks(items)),
+        Value::Text(text) => Value::Text(text.trim_end_matches(' ').into()),
         item => item.clone(),
     };
     items.iter().map(one).collect()

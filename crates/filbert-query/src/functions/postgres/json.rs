@@ -14,7 +14,7 @@ use super::super::server::native::{Call, Native, Take, bool, int4, of_text, pure
 use super::document::{Document, Fault, push_text};
 use super::{refused, unserved};
 use crate::error::{carried, data_error};
-use crate::types::JSONB;
+use crate::types::{ARRAY_OF_JSONB, JSONB};
 
 pub(super) const FUNCTIONS: &[Native] = &[
     pure("cast_jsonb", &[Take::Any], json, |call| Ok(told(&of_value(call.values.first(), true)?))).of_pg_type(jsonb),
@@ -144,7 +144,8 @@ pub(super) const FUNCTIONS: &[Native] = &[
     // What functions of rows give, as arrays.
     pure("jsonb_array_elements", &[Take::Any], documents, |call| {
         Ok(Value::Array(elements(call)?.iter().map(told).collect()))
-    }),
+    })
+    .of_pg_type(|_| Some(ARRAY_OF_JSONB)),
     pure("jsonb_array_elements_text", &[Take::Any], texts, elements_as_texts),
     pure("json_array_elements_text", &[Take::Any], texts, elements_as_texts),
     pure("jsonb_object_keys", &[Take::Any], texts, |call| {
@@ -158,7 +159,8 @@ pub(super) const FUNCTIONS: &[Native] = &[
     pure("jsonb_each_values", &[Take::Any], documents, |call| {
         let members = members(call, "jsonb_each", "a non-object", "a non-object")?;
         Ok(Value::Array(members.iter().map(|(_, member)| told(member)).collect()))
-    }),
+    })
+    .of_pg_type(|_| Some(ARRAY_OF_JSONB)),
     pure("jsonb_each_texts", &[Take::Any], texts, |call| {
         let members = members(call, "jsonb_each_text", "a non-object", "a non-object")?;
         Ok(Value::Array(members.iter().map(|(_, member)| as_text(member)).collect()))

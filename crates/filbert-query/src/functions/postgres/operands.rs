@@ -2,14 +2,20 @@
 //!
 //! A text in quotes and a NULL are of any type, any other text is one: beside it `||` makes texts of documents and bytes.
 
-use arrow_schema::DataType;
-use datafusion::common::{DFSchema, DataFusionError, Result};
+use std::collections::HashMap;
+
+use arrow_schema::{DataType, Field};
+use datafusion::common::metadata::FieldMetadata;
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Like, ScalarFunction};
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
+use super::super::row::text_of;
+use super::super::server::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY};
 use super::operators::{Kind, call, comparison, concatenated, is_quoted, kind};
+use super::told;
 use crate::catalogs::types;
 use crate::error::{carried, parsing_error};
 use crate::types::{field_type_of, is_untyped, pg_type_of};
@@ -61,6 +67,7 @@ pub(super) fn check(expression: &Expr, schema: &DFSchema) -> Result<()> {
         }
         Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
             ("nullif", [value, other]) => equal(value, [other].into_iter(), schema),
+            (COMPARE_ANY | COMPARE_ALL, [Expr::Literal(sign, _), value, array]) => items_of(sign, value, array, schema),
             (name, values) if OF_ONE_TYPE.contains(&name) => together(name, values.iter(), schema),
             _ => sign_of(call).map_or(Ok(()), |sign| looks_into(call, sign, schema)),
         },
@@ -69,14 +76,41 @@ pub(super) fn check(expression: &Expr, schema: &DFSchema) -> Result<()> {
 }
 
 /// Refuses what a value is not equal to.
-fn equal<'e>(value: &Expr, others: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
-    for other in others {
-        let compared = RawBinaryExpr { op: BinaryOperator::Eq, left: value.clone(), right: other.clone() };
-        if !is_defined(&compared, schema) {
-            return Err(missing(value, "=", other, schema));
-        }
+fn equal<'e>(value: &Expr, mut others: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Result<()> {
+    others.try_for_each(|other| compares(&BinaryOperator::Eq, value, other, schema))
+}
+
+fn compares(op: &BinaryOperator, value: &Expr, other: &Expr, schema: &DFSchema) -> Result<()> {
+    let compared = RawBinaryExpr { op: op.clone(), left: value.clone(), right: other.clone() };
+    match is_defined(&compared, schema) {
+        true => Ok(()),
+        false => Err(missing(value, &op.to_string(), other, schema)),
     }
-    Ok(())
+}
+
+/// Refuses a value that is not compared with the items of an array by an operator that there is.
+fn items_of(sign: &ScalarValue, value: &Expr, array: &Expr, schema: &DFSchema) -> Result<()> {
+    let op = match text_of(sign) {
+        Some("=") => BinaryOperator::Eq,
+        Some("<>") => BinaryOperator::NotEq,
+        Some("<") => BinaryOperator::Lt,
+        Some("<=") => BinaryOperator::LtEq,
+        Some(">") => BinaryOperator::Gt,
+        Some(">=") => BinaryOperator::GtEq,
+        _ => return Ok(()),
+    };
+    // A text in quotes and a parameter are arrays of what they are compared with.
+    let is_open = matches!(array, Expr::ScalarFunction(call) if call.func.name() == ARRAY_LIKE);
+    let Ok(found) = array.get_type(schema) else { return Ok(()) };
+    if is_open || !matches!(found, DataType::List(_)) || innermost(&found).is_null() {
+        return Ok(());
+    }
+    // A null that is told to be of the items' type stands for them.
+    let mark = told::mark_of(array, schema).unwrap_or_default().of_item();
+    let field = Field::new("item", innermost(&found).clone(), true);
+    let field = field.with_metadata(mark.metadata(HashMap::new()));
+    let item = Expr::Literal(ScalarValue::try_from(field.data_type())?, Some(FieldMetadata::new_from_field(&field)));
+    compares(&op, value, &item, schema)
 }
 
 /// Refuses values of which one is taken, where some are texts and others have a type of their own.

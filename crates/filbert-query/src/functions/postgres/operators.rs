@@ -198,8 +198,8 @@ pub(crate) fn binary(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
             (Kind::Array, Kind::Text | Kind::Unknown) | (Kind::Text | Kind::Unknown, Kind::Array) => {
                 concatenated_with_text(left, right, kinds, schema)
             }
-            (Kind::Array, _) => call("array_append", vec![left, right]),
-            (_, Kind::Array) => call("array_prepend", vec![left, right]),
+            (Kind::Array, _) => call("array_append", vec![left, narrow(right)]),
+            (_, Kind::Array) => call("array_prepend", vec![narrow(left), right]),
             (Kind::Bytes, Kind::Text) => concatenated(left, call("cast_bytea", vec![right])?),
             (Kind::Text, Kind::Bytes) => concatenated(call("cast_bytea", vec![left])?, right),
             (Kind::Text, Kind::Other | Kind::Uuid | Kind::Json) => concatenated(left, call("cast_text", vec![right])?),
@@ -235,6 +235,25 @@ fn without_blanks(literal: &Expr) -> Option<Expr> {
     Some(Expr::Literal(trimmed, metadata.clone()))
 }
 
+/// Trims literals that are compared with a text in which blanks at the end do not count; whether any had some.
+pub(super) fn trim_literals<'e>(
+    compared: &Expr,
+    literals: impl Iterator<Item = &'e mut Expr>,
+    schema: &DFSchema,
+) -> bool {
+    if kind(compared, schema) != Kind::Char {
+        return false;
+    }
+    let mut is_changed = false;
+    for literal in literals {
+        if let Some(trimmed) = without_blanks(literal) {
+            *literal = trimmed;
+            is_changed = true;
+        }
+    }
+    is_changed
+}
+
 /// The same where types have been coerced already; others stay as they are.
 fn coerced_without_blanks(item: &Expr) -> Expr {
     let literal = match item {
@@ -254,6 +273,17 @@ pub(super) fn as_array(text: Expr, array: &Expr, schema: &DFSchema) -> Option<Ex
     let item = Expr::Literal(ScalarValue::try_from(item.data_type()).ok()?, None);
     let func = super::super::server::ARRAY_LIKE_UDF.clone();
     Some(Expr::ScalarFunction(ScalarFunction { func, args: vec![text, item] }))
+}
+
+/// A whole number that is written out as one of 32 bits, if it fits: it does not make wider numbers of an array's.
+fn narrow(item: Expr) -> Expr {
+    match &item {
+        Expr::Literal(ScalarValue::Int64(Some(number)), metadata) => match i32::try_from(*number) {
+            Ok(number) => Expr::Literal(ScalarValue::Int32(Some(number)), metadata.clone()),
+            Err(_) => item,
+        },
+        _ => item,
+    }
 }
 
 /// Whether it is a text in quotes.
@@ -291,7 +321,10 @@ fn concatenated_with_text(left: Expr, right: Expr, kinds: (Kind, Kind), schema: 
 
 /// Mends what has no operator.
 #[derive(Debug)]
-pub(crate) struct ValuesRule;
+pub(crate) struct ValuesRule {
+    /// As for [`Values`]: what is cast to a text keeps its blanks, and literals have been trimmed before ([`super::Quoted`]).
+    pub(crate) is_strict: bool,
+}
 
 impl AnalyzerRule for ValuesRule {
     fn name(&self) -> &str {
@@ -299,7 +332,7 @@ impl AnalyzerRule for ValuesRule {
     }
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        let transformed = plan.transform_up_with_subqueries(mended_plan)?;
+        let transformed = plan.transform_up_with_subqueries(|plan| mended_plan(plan, self.is_strict))?;
         match transformed.transformed {
             true => TypeCoercion::new().analyze(transformed.data, config),
             false => Ok(transformed.data),
@@ -307,11 +340,11 @@ impl AnalyzerRule for ValuesRule {
     }
 }
 
-fn mended_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn mended_plan(plan: LogicalPlan, is_strict: bool) -> Result<Transformed<LogicalPlan>> {
     let schema = schema_within(&plan)?;
     let is_sort = matches!(plan, LogicalPlan::Sort(_));
     let transformed = map_named(plan, |expression| {
-        let transformed = expression.transform_up(|expression| Ok(mended(expression, &schema)))?;
+        let transformed = expression.transform_up(|expression| Ok(mended(expression, &schema, is_strict)))?;
         Ok(match is_sort && kind(&transformed.data, &schema) == Kind::Jsonb {
             true => match call("jsonb_order", vec![transformed.data.clone()]) {
                 Some(ordered) => Transformed::yes(ordered),
@@ -326,10 +359,11 @@ fn mended_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
 }
 
-fn mended(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn mended(expression: Expr, schema: &DFSchema, is_strict: bool) -> Transformed<Expr> {
     let mended = match &expression {
+        Expr::InList(InList { expr, .. }) if is_strict && kind(expr, schema) == Kind::Char => None,
         Expr::InList(InList { expr, list, negated }) => in_list(expr, list, *negated, schema),
-        Expr::Between(between) if kind(&between.expr, schema) == Kind::Char => {
+        Expr::Between(between) if !is_strict && kind(&between.expr, schema) == Kind::Char => {
             let (low, high) = (coerced_without_blanks(&between.low), coerced_without_blanks(&between.high));
             let (low, high) = (Box::new(low), Box::new(high));
             Some(Expr::Between(Between { low, high, ..between.clone() }))

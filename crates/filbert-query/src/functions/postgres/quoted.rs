@@ -20,7 +20,7 @@ use super::super::numbers::common_type;
 use super::super::row::is_text;
 use super::dates;
 use super::operands::{self, OF_ONE_TYPE};
-use super::operators::{as_array, call};
+use super::operators::{as_array, call, trim_literals};
 use crate::named::{map_named, schema_within};
 
 /// Gives texts in quotes the type of what they are with, where there is no operator that is planned.
@@ -66,13 +66,22 @@ fn typed_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 
 fn typed(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let is_changed = match &mut expression {
-        Expr::Between(between) => unify(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema),
-        Expr::InList(list) => unify(std::iter::once(&mut *list.expr).chain(&mut list.list).collect(), schema),
+        Expr::Between(between) => {
+            let bounds = [&mut *between.low, &mut *between.high];
+            let is_trimmed = trim_literals(&between.expr, bounds.into_iter(), schema);
+            unify(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema) || is_trimmed
+        }
+        Expr::InList(list) => {
+            let is_trimmed = trim_literals(&list.expr, list.list.iter_mut(), schema);
+            unify(std::iter::once(&mut *list.expr).chain(&mut list.list).collect(), schema) || is_trimmed
+        }
         Expr::Case(case) => {
             let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
             let is_changed = unify(results.chain(case.else_expr.as_deref_mut()).collect(), schema);
             match &mut case.expr {
                 Some(compared) => {
+                    let others = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+                    let is_changed = trim_literals(compared, others, schema) || is_changed;
                     let others = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
                     unify(std::iter::once(&mut **compared).chain(others).collect(), schema) || is_changed
                 }

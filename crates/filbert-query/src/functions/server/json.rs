@@ -7,7 +7,7 @@ use filbert_grid::query::Dialect;
 use super::super::json::Node;
 use super::super::row::failed;
 use super::native::{Call, Native, Take, of_text, pure, text, texts};
-use crate::types::JSONB;
+use crate::types::{ARRAY_OF_JSON, JSONB};
 
 pub(super) const FUNCTIONS: &[Native] = &[
     // `document -> key`, `document -> place`
@@ -41,12 +41,14 @@ pub(super) const FUNCTIONS: &[Native] = &[
             return Err(failed(format!("cannot extract elements from {what}")));
         }
         Ok(Value::Array(node.children().map(|(_, item)| as_json(item)).collect()))
-    }),
+    })
+    .of_pg_type(|_| Some(ARRAY_OF_JSON)),
     pure("json_object_keys", &[Take::Text], texts, |call| Ok(Value::Array(names(call)?))),
     pure("json_each_names", &[Take::Text], texts, |call| Ok(Value::Array(names(call)?))),
     pure("json_each_values", &[Take::Text], documents, |call| {
         Ok(Value::Array(parsed(call.text(0))?.children().map(|(_, item)| as_json(item)).collect()))
-    }),
+    })
+    .of_pg_type(|_| Some(ARRAY_OF_JSON)),
     pure("json_each_texts", &[Take::Text], texts, |call| {
         Ok(Value::Array(parsed(call.text(0))?.children().map(|(_, item)| as_text(item)).collect()))
     }),

@@ -8,6 +8,7 @@ mod names;
 pub(super) mod native;
 mod objects;
 mod quantified;
+mod rows;
 mod session;
 mod text;
 
@@ -18,6 +19,7 @@ use filbert_grid::query::Dialect;
 
 pub(crate) use elements::{ARRAY_LIKE, array_parameters};
 pub(crate) use quantified::{COMPARE_ALL, COMPARE_ANY};
+pub(crate) use rows::ARRAY_OF_ROWS;
 
 /// The name of an object's number, for rules that put it in the place of a cast.
 pub(super) static REG_NAME: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(native::udf(&names::REG_NAME)));
@@ -29,7 +31,7 @@ pub(super) static ARRAY_LIKE_UDF: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Ar
 pub(super) fn functions(dialect: Dialect) -> Vec<ScalarUDF> {
     let groups = [session::FUNCTIONS, objects::FUNCTIONS, names::FUNCTIONS, text::FUNCTIONS, json::FUNCTIONS];
     let native = groups.into_iter().flatten().map(native::udf);
-    let others = [REG_NAME.as_ref().clone(), ARRAY_LIKE_UDF.as_ref().clone(), expand::udf()];
+    let others = [REG_NAME.as_ref().clone(), ARRAY_LIKE_UDF.as_ref().clone(), expand::udf(), rows::udf()];
     native.chain(others).chain(quantified::udfs(dialect)).collect()
 }
 

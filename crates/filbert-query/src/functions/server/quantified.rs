@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, UInt32Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, UInt32Array};
+use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field};
 use datafusion::arrow::compute::kernels::cmp;
 use datafusion::arrow::compute::take;
@@ -22,6 +23,7 @@ use filbert_grid::query::Dialect;
 
 use super::super::numbers::compared_as;
 use super::super::row::{failed, text_of, wrong_arguments};
+use crate::error::{carried, parsing_error};
 
 /// The name of the function for `ANY`.
 pub(crate) const COMPARE_ANY: &str = "compare_any";
@@ -62,15 +64,19 @@ impl ScalarUDFImpl for Quantified {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let wrong = || wrong_arguments(self.name, types);
         let [operator, item, array] = types else { return Err(wrong()) };
-        let of_array = match array {
-            DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => field.data_type(),
-            DataType::Null => item,
-            _ => return Err(wrong()),
+        let (of_array, depth) = match array {
+            DataType::LargeList(field) | DataType::FixedSizeList(field, _) => (field.data_type(), 1),
+            DataType::List(_) => innermost(array),
+            DataType::Null => (item, 1),
+            _ => {
+                let message = "op ANY/ALL (array) requires array on right side";
+                return Err(carried(parsing_error(message).with_sqlstate("42809")));
+            }
         };
         let common = compared_as(item, of_array, self.dialect)
             .or_else(|| comparison_coercion(item, of_array))
             .ok_or_else(wrong)?;
-        let list = DataType::List(Arc::new(Field::new_list_field(common.clone(), true)));
+        let list = (0..depth).fold(common.clone(), |item, _| DataType::new_list(item, true));
         Ok(vec![operator.clone(), common, list])
     }
 
@@ -87,7 +93,8 @@ impl ScalarUDFImpl for Quantified {
             (Some("<>"), false) => true,
             _ => return Ok(ExprSimplifyResult::Original(args)),
         };
-        if array.is_null(0) || array.value_length(0) == 0 {
+        let is_nested = matches!(array.value_type(), DataType::List(_));
+        if is_nested || array.is_null(0) || array.value_length(0) == 0 {
             return Ok(ExprSimplifyResult::Original(args));
         }
         let items = array.value(0);
@@ -111,9 +118,36 @@ impl ScalarUDFImpl for Quantified {
     }
 }
 
+/// What is within arrays that may be nested, and how deep.
+fn innermost(array: &DataType) -> (&DataType, usize) {
+    match array {
+        DataType::List(item) => {
+            let (found, depth) = innermost(item.data_type());
+            (found, depth + 1)
+        }
+        other => (other, 0),
+    }
+}
+
+/// The items of arrays that may be nested, each array with all that is within it.
+fn flat(mut arrays: ListArray) -> Result<ListArray> {
+    while matches!(arrays.value_type(), DataType::List(_)) {
+        let inner = arrays.values().as_list::<i32>().clone();
+        let starts = inner.value_offsets();
+        let offsets = arrays.value_offsets().iter().map(|place| {
+            let found = usize::try_from(*place).ok().and_then(|place| starts.get(place));
+            found.copied().ok_or_else(|| failed("an array has items beyond its end"))
+        });
+        let offsets = OffsetBuffer::new(offsets.collect::<Result<Vec<i32>>>()?.into());
+        let item = Arc::new(Field::new_list_field(inner.value_type(), true));
+        arrays = ListArray::try_new(item, offsets, inner.values().clone(), arrays.nulls().cloned())?;
+    }
+    Ok(arrays)
+}
+
 impl Quantified {
     fn compare(&self, operator: &str, items: &ArrayRef, arrays: &ArrayRef) -> Result<ArrayRef> {
-        let arrays = arrays.as_list::<i32>();
+        let arrays = flat(arrays.as_list::<i32>().clone())?;
         let mut places = Vec::with_capacity(arrays.values().len());
         let mut within = Vec::with_capacity(arrays.values().len());
         for (row, offsets) in (0_u32..).zip(arrays.value_offsets().windows(2)) {

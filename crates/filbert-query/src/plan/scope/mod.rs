@@ -12,6 +12,7 @@
 //! - a view is replaced by its query, whose names mean what they meant where it was made;
 //! - joins `USING` columns and `NATURAL` joins become joins `ON`, the columns that they merge become expressions, and `*` is
 //!   written out in PostgreSQL's order (`sources`);
+//! - keys of `GROUP BY` that are lists, and `GROUP BY ()`, are written out (`keys`);
 //! - columns that a primary key decides are grouped by where a query groups by the key (`decided`);
 //! - a name that two relations have is refused, also where a query around has it (`names`).
 //!
@@ -19,6 +20,7 @@
 //! depends on its columns is left as it is.
 
 mod decided;
+mod keys;
 mod names;
 mod sets;
 mod sources;
@@ -221,6 +223,7 @@ impl Resolver<'_> {
         for condition in select.selection.iter_mut().chain(&mut select.qualify) {
             self.expression(condition, &Clause::Plain)?;
         }
+        keys::write_out(select);
         if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
             for key in keys {
                 self.group_key(key, &outputs)?;

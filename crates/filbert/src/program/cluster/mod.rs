@@ -63,9 +63,12 @@ enum Order {
         /// The member's number, UUID or address
         member: String,
     },
-    /// Have groups go on that have lost their majority (not served yet: tells what can be done)
+    /// Have groups go on that have lost their majority for good, with what the members that are left hold
+    ///
+    /// Tells what is lost by it, and does it only with --accept-data-loss. Refused while each group has a majority of its voters. The members that
+    /// are not there come back as new members, without what they hold.
     Recover {
-        /// What only the lost members have acknowledged is given up
+        /// What only the missing members have acknowledged is given up
         #[arg(long)]
         accept_data_loss: bool,
     },
@@ -107,9 +110,7 @@ pub(crate) enum ClusterError {
         known: String,
     },
     /// The flag is missing.
-    #[error(
-        "recovering gives up what only the lost members have acknowledged: say --accept-data-loss if that is meant"
-    )]
+    #[error("nothing was done: say --accept-data-loss if that is meant")]
     NotConfirmed,
     /// The output cannot be written.
     #[error("cannot write to standard output: {0}")]
@@ -148,9 +149,12 @@ pub(crate) fn main(args: &ClusterArgs) -> Result<(), ClusterError> {
             asked.order(&json!({"order": "remove", "member": id}))?;
             writeln!(out, "member {id} is taken out: others take its place where there are enough")?;
         }
-        Order::Recover { accept_data_loss: false } => return Err(ClusterError::NotConfirmed),
-        Order::Recover { .. } => {
-            asked.order(&json!({"order": "recover"}))?;
+        Order::Recover { accept_data_loss } => {
+            let done = asked.order(&json!({"order": "recover", "accept_data_loss": accept_data_loss}))?;
+            out.write_all(done["said"].as_str().unwrap_or_default().as_bytes())?;
+            if !accept_data_loss {
+                return Err(ClusterError::NotConfirmed);
+            }
         }
     }
     Ok(())
@@ -187,12 +191,12 @@ impl<'a> Asked<'a> {
         self.read(request.call())
     }
 
-    fn order(&self, order: &Value) -> Result<(), ClusterError> {
+    fn order(&self, order: &Value) -> Result<Value, ClusterError> {
         let mut request = self.agent.post(&self.url).header("content-type", "application/json");
         if let Some(authorization) = self.authorization() {
             request = request.header("authorization", authorization);
         }
-        self.read(request.send(order.to_string())).map(|_| ())
+        self.read(request.send(order.to_string()))
     }
 
     fn read(&self, answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<Value, ClusterError> {

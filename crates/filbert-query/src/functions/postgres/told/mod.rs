@@ -12,13 +12,14 @@ pub(crate) mod operand;
 mod pass;
 mod rows;
 
+use arrow_schema::DataType;
 use datafusion::common::DFSchema;
 use datafusion::functions::{string, unicode};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 
 use super::operators::call;
-use crate::functions::choices;
+use crate::functions::{ARRAY_LIKE, choices};
 use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
 
 pub(super) use function::functions;
@@ -31,8 +32,10 @@ const OF_ONE_TYPE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "ifnull"
 const ARRAY: &str = "make_array";
 /// Functions that give an item of their first argument.
 const ITEMS: [&str; 2] = ["array_item", "array_item_of_two"];
-/// Functions that give an array like their first argument.
-const ARRAYS: [&str; 5] = ["array_section", "array_append", "array_cat", "array_remove", "array_replace"];
+/// A function that gives an array like its first argument.
+const SECTION: &str = "array_section";
+/// Functions of arrays and items that have one type together, of which the resulting array is.
+const TOGETHER: [&str; 5] = ["array_append", "array_cat", "array_prepend", "array_remove", "array_replace"];
 
 /// The type of an expression, as far as Arrow has none for it; `None` if any type can be meant: of NULL, and of a text in quotes.
 pub(crate) fn mark_of(expression: &Expr, schema: &DFSchema) -> Option<Mark> {
@@ -53,6 +56,10 @@ pub(crate) fn mark_of(expression: &Expr, schema: &DFSchema) -> Option<Mark> {
         Expr::ScalarFunction(call) if call.func.name() == operand::OPERAND => operand::mark_of_call(call, schema),
         Expr::Cast(cast) => Some(Mark::of(&cast.field)),
         Expr::TryCast(cast) => Some(Mark::of(&cast.field)),
+        Expr::ScalarFunction(call) if TOGETHER.contains(&call.func.name()) => {
+            let items = call.args.iter().filter_map(|arg| mark_of_items(arg, schema));
+            Some(items.reduce(both).unwrap_or_default().of_array())
+        }
         Expr::ScalarFunction(call) if is_of_array(call) => {
             let array = call.args.first().and_then(|array| mark_of(array, schema)).unwrap_or_default();
             Some(if ITEMS.contains(&call.func.name()) { array.of_item() } else { array })
@@ -72,6 +79,19 @@ pub(crate) fn mark_of(expression: &Expr, schema: &DFSchema) -> Option<Mark> {
     }
 }
 
+/// The type of an item, or of those of an array; `None` if any type can be meant, which is so of an array in quotes as well.
+fn mark_of_items(operand: &Expr, schema: &DFSchema) -> Option<Mark> {
+    match operand {
+        Expr::ScalarFunction(call) if call.func.name() == ARRAY_LIKE && call.args.first().is_some_and(is_text) => None,
+        _ if is_array(operand, schema) => mark_of(operand, schema).map(Mark::of_item),
+        _ => mark_of(operand, schema),
+    }
+}
+
+fn is_array(operand: &Expr, schema: &DFSchema) -> bool {
+    matches!(operand.get_type(schema), Ok(DataType::List(_)))
+}
+
 /// Whether the field that DataFusion gives an expression tells another type than the expression is of.
 pub(super) fn loses(expression: &Expr) -> bool {
     match expression {
@@ -84,7 +104,8 @@ pub(super) fn loses(expression: &Expr) -> bool {
 }
 
 fn is_of_array(call: &ScalarFunction) -> bool {
-    ITEMS.contains(&call.func.name()) || ARRAYS.contains(&call.func.name())
+    let name = call.func.name();
+    ITEMS.contains(&name) || TOGETHER.contains(&name) || name == SECTION
 }
 
 /// The expressions of which one is the value of this one; `None` for what is of a type of its own.
@@ -166,6 +187,32 @@ fn rtrim(text: Expr) -> Expr {
 /// A text without blanks that do not count, as what it is.
 fn trimmed(text: Expr) -> Expr {
     told_as(rtrim(text), Mark::of_oid(BPCHAR, Length::Unknown))
+}
+
+/// What functions of arrays and items that have one type together are given, as of that type: with the blanks of a text of fixed length,
+/// or without. `None` where nothing changes.
+fn as_of_one(function: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
+    let result = function.args.iter().filter_map(|arg| mark_of_items(arg, schema)).reduce(both)?;
+    let mut is_changed = false;
+    let args = function.args.iter().map(|arg| {
+        let (Some(mark), true) = (mark_of_items(arg, schema), TOGETHER.contains(&function.func.name())) else {
+            return arg.clone();
+        };
+        let converted = match (result.oid == Some(BPCHAR), mark.oid == Some(BPCHAR), mark.length) {
+            (true, true, Length::Of(length)) => Some(filled(arg.clone(), length)),
+            (false, true, Length::Own) if is_array(arg, schema) => without_blanks_of_items(arg),
+            _ => None,
+        };
+        is_changed |= converted.is_some();
+        converted.unwrap_or_else(|| arg.clone())
+    });
+    let args: Vec<Expr> = args.collect();
+    is_changed.then_some(args)
+}
+
+/// An array of texts of fixed length as one of texts.
+fn without_blanks_of_items(array: &Expr) -> Option<Expr> {
+    call("array_without_blanks", vec![array.clone()])
 }
 
 /// Whether its values have blanks at their end that do not count.

@@ -13,9 +13,10 @@ use super::super::operators::{binary, call};
 use super::operand::{self, OPERAND};
 use super::rows::{has_own_blanks, rows_without_blanks, without_blanks};
 use super::{
-    ARRAY, OF_ONE_TYPE, as_one_of, branches, common, filled, has_blanks, is_of_array, is_text, mark_of, rtrim, told_as,
-    trimmed,
+    ARRAY, OF_ONE_TYPE, as_of_one, as_one_of, branches, common, filled, has_blanks, is_of_array, is_text, mark_of,
+    rtrim, told_as, trimmed, without_blanks_of_items,
 };
+use crate::functions::{COMPARE_ALL, COMPARE_ANY};
 use crate::named::{map_named, number_of, schema_within};
 use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
 
@@ -40,6 +41,8 @@ const OF_ANY: [&str; 14] = [
 ];
 /// The functions of `~`, SIMILAR TO and ILIKE: as for LIKE, the blanks of the text count, and those of the pattern do not.
 const OF_MATCHES: [&str; 2] = ["lower_as_it_is", "text_matches"];
+/// The functions of `ANY` and `ALL` over an array.
+const OF_ITEMS: [&str; 2] = [COMPARE_ANY, COMPARE_ALL];
 /// What blanks are put in order with.
 const OF_BLANKS: [&str; 4] = ["told_as", "told_as_varchar", "rpad", "rtrim"];
 
@@ -70,7 +73,11 @@ fn is_concerned(plan: &LogicalPlan) -> Result<bool> {
                 Ok(match inner {
                     Expr::AggregateFunction(call) => call.func.name() == "array_agg",
                     Expr::Like(_) | Expr::SimilarTo(_) => true,
-                    Expr::ScalarFunction(call) if OF_MATCHES.contains(&call.func.name()) => true,
+                    Expr::ScalarFunction(call)
+                        if OF_MATCHES.contains(&call.func.name()) || OF_ITEMS.contains(&call.func.name()) =>
+                    {
+                        true
+                    }
                     Expr::Placeholder(_) => is_document(inner) || has_blanks_of_its_own(inner),
                     Expr::Cast(cast) if matches!(plan, LogicalPlan::Values(_)) => {
                         Mark::of(&cast.field).oid == Some(VARCHAR)
@@ -218,6 +225,19 @@ impl Pass {
                 }
                 Transformed::new_transformed(Expr::ScalarFunction(call), has_changed)
             }
+            // Blanks at the end of items that do not count do not count where a value is compared with them.
+            Expr::ScalarFunction(mut call) if OF_ITEMS.contains(&call.func.name()) => {
+                let is_concerned =
+                    |array: &Expr| mark_of(array, schema).is_some_and(|mark| mark.of_item().length == Length::Own);
+                let mut has_changed = false;
+                for array in call.args.iter_mut().filter(|array| is_concerned(array)) {
+                    if let Some(trimmed) = without_blanks_of_items(array) {
+                        *array = trimmed;
+                        has_changed = true;
+                    }
+                }
+                Transformed::new_transformed(Expr::ScalarFunction(call), has_changed)
+            }
             // A document that a client sends is a text until here.
             parameter @ Expr::Placeholder(_) if has_blanks_of_its_own(&parameter) => {
                 self.has_blanks = true;
@@ -236,12 +256,16 @@ impl Pass {
             }
             Expr::BinaryExpr(compared) if self.is_changed => operator(compared, schema),
             Expr::ScalarFunction(call) if call.func.name() == OPERAND => Transformed::yes(operand::told(call, schema)),
-            Expr::ScalarFunction(call) if is_of_array(&call) => {
-                let call = Expr::ScalarFunction(call);
-                let mark = mark_of(&call, schema).unwrap_or_default();
+            Expr::ScalarFunction(mut call) if is_of_array(&call) => {
+                let converted = as_of_one(&call, schema);
+                let whole = Expr::ScalarFunction(call.clone());
+                let mark = mark_of(&whole, schema).unwrap_or_default();
                 self.has_blanks |= mark.length == Length::Own;
+                let is_converted = converted.is_some();
+                converted.into_iter().for_each(|args| call.args = args);
+                let call = Expr::ScalarFunction(call);
                 match mark == Mark::default() {
-                    true => Transformed::no(call),
+                    true => Transformed::new_transformed(call, is_converted),
                     false => Transformed::yes(told_as(call, mark)),
                 }
             }

@@ -165,7 +165,7 @@ class ListenerTest extends Suite {
         eventually(() -> events.size() == 1);
         assertEquals(name, events.get(0).getName());
         assertNull(events.get(0).getOldValue());
-        assertEquals(client.getCluster().getMembers().iterator().next(), events.get(0).getMember());
+        assertEquals(client.getPartitionService().getPartition("a").getOwner(), events.get(0).getMember());
     }
 
     @Test

@@ -2,6 +2,8 @@ package filbert.e2e;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -10,9 +12,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The member under test: the real program in a process of its own, on an ephemeral loopback port unless told which. */
+/**
+ * The member under test: the real program in a process of its own, on an ephemeral loopback port unless told which. With
+ * FILBERT_E2E_MEMBERS=3 the member that most tests use is the first of a cluster of three.
+ */
 final class Member implements AutoCloseable {
     static final boolean REAL_HAZELCAST = "hazelcast".equals(System.getenv("FILBERT_E2E_TARGET"));
+    /** Members of the cluster that most tests use. */
+    static final int MEMBERS = Integer.parseInt(System.getenv().getOrDefault("FILBERT_E2E_MEMBERS", "1"));
     static final Path SHARED_FILES = Path.of("..", "shared");
 
     private static final Pattern READY = Pattern.compile("^ready: .*127\\.0\\.0\\.1:(\\d+)");
@@ -25,11 +32,12 @@ final class Member implements AutoCloseable {
     private final Process process;
 
     Member(int port, String config) throws Exception {
-        List<String> command = new ArrayList<>(command());
-        command.addAll(List.of("--listen", "127.0.0.1:" + port));
-        command.addAll(List.of("--config", SHARED_FILES.resolve(config).toString()));
-        process = new ProcessBuilder(command).redirectErrorStream(true).start();
-        Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
+        this(launch(port, config, List.of()));
+    }
+
+    /** Waits until a process serves. */
+    private Member(Process started) throws Exception {
+        process = started;
         BufferedReader output =
                 new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
         StringBuilder said = new StringBuilder();
@@ -53,12 +61,51 @@ final class Member implements AutoCloseable {
         throw new IllegalStateException("the member did not become ready: " + said);
     }
 
-    /** The member that most tests use; it ends with this virtual machine. */
+    /** The member that most tests use; it ends with this virtual machine, and so do the others of its cluster. */
     static synchronized Member shared() throws Exception {
         if (shared == null) {
-            shared = new Member(0, "member.yaml");
+            shared = MEMBERS == 1 ? new Member(0, "member.yaml") : cluster();
         }
         return shared;
+    }
+
+    /** Starts the members of a cluster and gives the first one back. */
+    private static Member cluster() throws Exception {
+        List<String> addresses = freeAddresses();
+        String join = String.join(",", addresses);
+        List<Process> started = new ArrayList<>();
+        for (String address : addresses) {
+            started.add(launch(0, "member.yaml", List.of("--join", join, "--member-listen", address)));
+        }
+        List<Member> members = new ArrayList<>();
+        for (Process each : started) {
+            members.add(new Member(each));
+        }
+        return members.get(0);
+    }
+
+    /** Addresses that are free now, one for each member. */
+    private static List<String> freeAddresses() throws Exception {
+        List<ServerSocket> sockets = new ArrayList<>();
+        List<String> addresses = new ArrayList<>();
+        for (int n = 0; n < MEMBERS; n++) {
+            sockets.add(new ServerSocket(0, 1, InetAddress.getLoopbackAddress()));
+            addresses.add("127.0.0.1:" + sockets.get(n).getLocalPort());
+        }
+        for (ServerSocket socket : sockets) {
+            socket.close();
+        }
+        return addresses;
+    }
+
+    private static Process launch(int port, String config, List<String> more) throws Exception {
+        List<String> command = new ArrayList<>(command());
+        command.addAll(List.of("--listen", "127.0.0.1:" + port));
+        command.addAll(List.of("--config", SHARED_FILES.resolve(config).toString()));
+        command.addAll(more);
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
+        return process;
     }
 
     String address() {

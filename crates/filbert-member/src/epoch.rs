@@ -1,0 +1,22 @@
+//! The epoch that this member is in, on the way of its requests to others.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use filbert_cluster::{BoxFuture, CurrentEpoch, Epoch, Lane, MemberId, Transport, TransportError};
+
+/// A transport whose requests carry the epoch that the member is in.
+pub(crate) struct InEpoch {
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) epoch: Arc<CurrentEpoch>,
+}
+
+impl Transport for InEpoch {
+    fn call(&self, to: MemberId, lane: Lane, request: Bytes) -> BoxFuture<Result<Bytes, TransportError>> {
+        self.transport.call(to, lane, request)
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.epoch.get()
+    }
+}

@@ -1,0 +1,83 @@
+//! Keys of `GROUP BY` that are lists of keys: `(a, b)` is both, and `()` is none.
+//!
+//! A query that groups by nothing is one group, also of no rows at all, and so is one with `HAVING` alone. Where no aggregate makes it
+//! one, a condition on the group does.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Query, Select, SelectItem, Visit, Visitor};
+use datafusion::sql::sqlparser::parser::Parser;
+use filbert_grid::query::Dialect;
+
+use crate::dialect::{grammar, is_aggregate};
+
+/// Writes out keys that are lists, and makes a group of a query that is one without an aggregate.
+pub(super) fn write_out(select: &mut Select) {
+    let GroupByExpr::Expressions(keys, _) = &mut select.group_by else { return };
+    let has_lists = keys.iter().any(|key| matches!(key, Expr::Tuple(_)));
+    if has_lists {
+        *keys = std::mem::take(keys).into_iter().flat_map(keys_of).collect();
+    }
+    let is_one_group = keys.is_empty() && (has_lists || select.having.is_some());
+    if is_one_group && !aggregates(select) {
+        let condition = of_group();
+        select.having = match select.having.take() {
+            Some(having) => condition.map(|condition| both(having, condition)),
+            None => condition,
+        };
+    }
+}
+
+fn keys_of(key: Expr) -> Vec<Expr> {
+    match key {
+        Expr::Tuple(keys) => keys.into_iter().flat_map(keys_of).collect(),
+        key => vec![key],
+    }
+}
+
+/// A condition that every group fulfils.
+fn of_group() -> Option<Expr> {
+    let mut parser = Parser::new(grammar(Dialect::Postgres)).try_with_sql("count(*) >= 0").ok()?;
+    parser.parse_expr().ok()
+}
+
+fn both(left: Expr, right: Expr) -> Expr {
+    let (left, right) = (Box::new(Expr::Nested(Box::new(left))), Box::new(right));
+    Expr::BinaryOp { left, op: BinaryOperator::And, right }
+}
+
+/// Whether a query is grouped by an aggregate of its own.
+fn aggregates(select: &Select) -> bool {
+    let mut finder = Aggregates { queries: 0 };
+    let items = select.projection.iter().any(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => expr.visit(&mut finder).is_break(),
+        _ => false,
+    });
+    items || select.having.visit(&mut finder).is_break()
+}
+
+struct Aggregates {
+    /// How many queries within there are around: their aggregates are their own.
+    queries: usize,
+}
+
+impl Visitor for Aggregates {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.queries = self.queries.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Function(function) if self.queries == 0 && is_aggregate(function) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
