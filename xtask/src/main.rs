@@ -97,7 +97,7 @@ enum Chore {
     },
     /// Run an experiment beside Hazelcast and an echo server
     Bench {
-        /// p (pipelining), s (put against set), q (queries), c (ingest), cluster or memory
+        /// p (pipelining), s (put against set), q (queries), c (ingest), cluster, rebalance or memory
         experiment: String,
         /// Passed on to `filbert-bench experiment`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

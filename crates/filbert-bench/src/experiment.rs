@@ -21,6 +21,7 @@ pub mod memory;
 pub mod pipelining;
 pub mod put_set;
 pub mod query;
+pub mod rebalance;
 pub mod report;
 
 use report::Report;
@@ -85,6 +86,8 @@ pub enum Experiment {
     Memory,
     /// Sets, gets and putAll at a cluster.
     Cluster,
+    /// A member joins a cluster that serves: time, bytes, memory, and latencies meanwhile.
+    Rebalance,
 }
 
 /// Runs an experiment, writes its file and returns what it found.
@@ -96,6 +99,7 @@ pub fn run(experiment: Experiment, options: &Options) -> Result<Report> {
         Experiment::C => ingest::run(options)?,
         Experiment::Memory => memory::run(options)?,
         Experiment::Cluster => cluster::run(options)?,
+        Experiment::Rebalance => rebalance::run(options)?,
     };
     report.write(options.results()?)?;
     Ok(report)

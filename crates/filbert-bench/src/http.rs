@@ -29,6 +29,24 @@ pub fn cluster(address: SocketAddr) -> Result<Value> {
         .map_err(|error| BenchError::Wrong { target: url.clone(), what: format!("{error}: {text}") })
 }
 
+/// The sum of a metric of a member over its labels, as its `/metrics` tells it.
+pub fn metric(address: SocketAddr, name: &str) -> Result<f64> {
+    let url = format!("http://{address}/metrics");
+    let failed = |error: ureq::Error| BenchError::Program { program: url.clone(), what: error.to_string() };
+    let text = ureq::get(&url).call().map_err(failed)?.body_mut().read_to_string().map_err(failed)?;
+    sum(&text, name)
+        .ok_or_else(|| BenchError::Wrong { target: url.clone(), what: format!("there is no metric {name}") })
+}
+
+/// The sum over the lines `NAME VALUE` and `NAME{LABELS} VALUE` of Prometheus' text format; `None` where there is none.
+fn sum(text: &str, name: &str) -> Option<f64> {
+    let of_line = |line: &str| {
+        let rest = line.strip_prefix(name).filter(|rest| rest.starts_with([' ', '{']))?;
+        rest.rsplit(' ').next()?.parse::<f64>().ok()
+    };
+    text.lines().filter_map(of_line).fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
+}
+
 impl Endpoint {
     /// The endpoint of a server.
     pub fn new(address: SocketAddr) -> Endpoint {
@@ -80,5 +98,18 @@ impl Connection {
             None => Ok(answer),
             Some(error) => Err(wrong(format!("a statement failed: {error}"))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_is_summed_over_its_labels() {
+        let text = "# HELP sent Bytes.\nsent_total 7\nsent{kind=\"a b\"} 1.5\nsent{kind=\"c\"} 2\n";
+        assert_eq!(sum(text, "sent"), Some(3.5));
+        assert_eq!(sum(text, "sent_total"), Some(7.0));
+        assert_eq!(sum(text, "other"), None);
     }
 }

@@ -5,9 +5,9 @@
 //! nothing of how a server works inside; the embedded comparison of experiment S uses Filbert's public API only.
 //!
 //! ```text
-//!  experiment p, s, q, memory     starts servers, measures in turn, checks, reports
+//!  experiment p, s, q, ..         starts servers, measures in turn, checks, reports
 //!     |          |        \
-//!   server  java, duckdb  load    one workload, many connections; latencies, CPU per call, memory
+//!   server, java, duckdb  load    one workload, many connections; latencies, CPU per call, memory
 //!     |          |          |
 //!   echo   bench/java,   session, requests, distribution
 //!          bench/duckdb
@@ -22,6 +22,7 @@
 //! Start at [`load::Load`]; then [`experiment`].
 
 pub mod buffer;
+pub mod cluster;
 pub mod distribution;
 pub mod duckdb;
 pub mod echo;

@@ -160,6 +160,9 @@ pub struct LoadReport {
     pub operations_per_second: f64,
     /// Closed loop: from the writing of a call to the reading of its reply. Fixed rate: from the time it was due.
     pub latency: LatencySummary,
+    /// All of them, for whoever sums up several phases.
+    #[serde(skip)]
+    pub latencies: Latencies,
     /// Fixed rate only: how late the generator itself wrote its calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness: Option<LatencySummary>,
@@ -230,6 +233,7 @@ impl Load {
             lateness: tally.lateness.as_ref().map(Latencies::summary),
             server: before.0.zip(after.0).map(|(b, a)| UsagePerOperation::between(&b, &a, operations)),
             generator: UsagePerOperation::between(&before.1, &after.1, operations),
+            latencies: tally.latencies,
         })
     }
 }

@@ -6,19 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use crate::error::{BenchError, Result};
-use crate::http;
 use crate::java::JavaProject;
 use crate::process::Usage;
 use crate::session::{Session, Target};
 
 /// How long a server may take until it lets a client in. A JVM on a busy machine takes some ten seconds.
-const START_MAX: Duration = Duration::from_secs(120);
+pub(crate) const START_MAX: Duration = Duration::from_secs(120);
 
 /// Between two attempts to get in.
-const RETRY: Duration = Duration::from_millis(20);
+pub(crate) const RETRY: Duration = Duration::from_millis(20);
 
 /// The cluster's name for all servers, Hazelcast's default.
 pub const CLUSTER: &str = "dev";
@@ -92,27 +89,6 @@ impl Server {
         Ok((Server::start("filbert", command, address, &results.join("filbert.log"))?, http))
     }
 
-    /// Several members of Filbert that form a cluster, each of which holds what its replicas are; all groups are whole when it returns.
-    pub fn filbert_cluster(program: &Path, size: usize, results: &Path) -> Result<Vec<Server>> {
-        let of_members = (0..size).map(|_| free_address()).collect::<Result<Vec<_>>>()?;
-        let list = of_members.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",");
-        let (name, http) = (format!("filbert x {size}"), free_address()?);
-        let mut starting = Vec::new();
-        for (index, of_member) in of_members.iter().enumerate() {
-            let address = free_address()?;
-            let mut command = filbert_member(program, address, (index == 0).then_some(http));
-            command.args(["--join", &list, "--member-listen", &of_member.to_string()]);
-            let log = results.join(format!("filbert-{index}.log"));
-            // None of them serves before most of them are there.
-            let name = name.clone();
-            starting.push(std::thread::spawn(move || Server::start(&name, command, address, &log)));
-        }
-        let stopped = |_| BenchError::Program { program: name.clone(), what: "starting it panicked".to_owned() };
-        let members = starting.into_iter().map(|starting| starting.join().map_err(stopped)?).collect::<Result<_>>()?;
-        await_whole(&name, http, size)?;
-        Ok(members)
-    }
-
     /// A stock Hazelcast member: no join, no backups, no statistics, no phone home, no logging; a heap of fixed size.
     pub fn hazelcast(java: &JavaProject, heap_bytes: u64, results: &Path) -> Result<Server> {
         let address = free_address()?;
@@ -168,7 +144,7 @@ impl Server {
 }
 
 /// The command of a member of Filbert: without PostgreSQL's door, and with an HTTP door only where one is wanted.
-fn filbert_member(program: &Path, address: SocketAddr, http: Option<SocketAddr>) -> Command {
+pub(crate) fn filbert_member(program: &Path, address: SocketAddr, http: Option<SocketAddr>) -> Command {
     let http = http.map_or_else(|| "off".to_owned(), |http| http.to_string());
     let mut command = Command::new(program);
     command.args(["--listen", &address.to_string(), "--cluster-name", CLUSTER, "--http", &http, "--postgres", "off"]);
@@ -197,33 +173,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Members of Filbert that hold each partition, where there are so many: the default of `--replicas`.
-const REPLICAS: usize = 3;
-
-/// Waits until every group of a cluster of Filbert has as many voters as there may be, and nothing is to be looked at.
-fn await_whole(name: &str, http: SocketAddr, size: usize) -> Result<()> {
-    let begun = Instant::now();
-    loop {
-        // It may not be served yet.
-        let (voters_min, warnings) = http::cluster(http).map_or((0, 1), |status| whole(&status));
-        if voters_min == size.min(REPLICAS) && warnings == 0 {
-            return Ok(());
-        }
-        if begun.elapsed() > START_MAX {
-            let what = format!("is not whole after {START_MAX:?}: {voters_min} voters, {warnings} warnings");
-            return Err(BenchError::Program { program: name.to_owned(), what });
-        }
-        std::thread::sleep(RETRY);
-    }
-}
-
-/// The fewest voters of a group, and how many warnings there are.
-fn whole(status: &Value) -> (usize, usize) {
-    let list = |of: &Value, name: &str| of.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
-    let voters = list(status, "groups").iter().map(|group| list(group, "voters").len()).min();
-    (voters.unwrap_or(0), list(status, "warnings").len())
 }
 
 /// A loopback address that nothing listens on at the moment.

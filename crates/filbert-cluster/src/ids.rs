@@ -57,7 +57,11 @@ impl Epoch {
 impl fmt::Display for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number())?;
-        if self.0 % Self::MEMBERS != 0 { write!(f, " (made by member {})", self.0 % Self::MEMBERS) } else { Ok(()) }
+        if !self.0.is_multiple_of(Self::MEMBERS) {
+            write!(f, " (made by member {})", self.0 % Self::MEMBERS)
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! The client sends every call to the member that leads its partition, or owns it. A set is acknowledged by Filbert when a majority of
 //! three replicas has it, by Hazelcast when the one backup has it.
 
+use crate::cluster::Cluster;
 use crate::error::{BenchError, Result};
 use crate::java::JavaProject;
 use crate::process::{Usage, UsagePerOperation};
@@ -33,8 +34,9 @@ const CASES: [(&str, Kind, Calls); 5] = [
 ];
 
 /// One server, or a cluster of them.
-struct Peer {
-    members: Vec<Server>,
+enum Peer {
+    Servers(Vec<Server>),
+    Cluster(Cluster),
 }
 
 /// Runs the experiment.
@@ -82,13 +84,13 @@ fn start(options: &Options, size: usize) -> Result<Vec<Peer>> {
     let results = options.results()?;
     let filbert = find_filbert(options.filbert.as_deref())?;
     let mut peers = vec![
-        Peer { members: vec![Server::filbert(&filbert, results)?] },
-        Peer { members: Server::filbert_cluster(&filbert, size, results)? },
+        Peer::Servers(vec![Server::filbert(&filbert, results)?]),
+        Peer::Cluster(Cluster::start(&filbert, size, results)?),
     ];
     if !options.no_java {
         let java = JavaProject::build()?;
         let members = Server::hazelcast_cluster(&java, MEMBER_HEAP_BYTES, size, BACKUPS, results)?;
-        peers.push(Peer { members });
+        peers.push(Peer::Servers(members));
     }
     // Every key, and often enough for the compilers of a JVM.
     let passes = if options.quick { 1 } else { 8 };
@@ -110,18 +112,26 @@ fn start(options: &Options, size: usize) -> Result<Vec<Peer>> {
 }
 
 impl Peer {
+    fn servers(&self) -> Vec<&Server> {
+        match self {
+            Peer::Servers(servers) => servers.iter().collect(),
+            Peer::Cluster(cluster) => cluster.servers().collect(),
+        }
+    }
+
     fn name(&self) -> String {
-        self.members.first().map_or(String::new(), |server| server.target().name.clone())
+        self.servers().first().map_or(String::new(), |server| server.target().name.clone())
     }
 
     /// Connects anew: a connection that rests for minutes would be given up.
     fn client(&self) -> Result<RustClient> {
-        let first = self.members.first().ok_or_else(|| BenchError::Setting("a cluster without members".to_owned()))?;
+        let servers = self.servers();
+        let first = servers.first().ok_or_else(|| BenchError::Setting("a cluster without members".to_owned()))?;
         RustClient::connect(first.target(), MAP, false)
     }
 
     fn usage(&self) -> Result<Vec<Usage>> {
-        self.members.iter().map(Server::usage).collect()
+        self.servers().into_iter().map(Server::usage).collect()
     }
 
     fn measure(&self, name: &str, kind: Kind, calls: Calls, round: u32, seconds: f64, seed: u64) -> Result<Sample> {

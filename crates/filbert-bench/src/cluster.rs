@@ -1,0 +1,195 @@
+//! A cluster of Filbert on this machine: its members' processes, and how its groups are placed.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::error::{BenchError, Result};
+use crate::http;
+use crate::process::Usage;
+use crate::server::{RETRY, START_MAX, Server, filbert_member, free_address};
+
+/// Members that hold each partition, where there are so many: the default of `--replicas`.
+const REPLICAS: usize = 3;
+
+/// Members of Filbert that form a cluster, each of which holds what its replicas are. They end with their value.
+#[derive(Debug)]
+pub struct Cluster {
+    /// How the cluster is called in reports.
+    name: String,
+    program: PathBuf,
+    results: PathBuf,
+    /// Where its first members are reached by members.
+    list: String,
+    members: Vec<Member>,
+}
+
+#[derive(Debug)]
+struct Member {
+    server: Server,
+    http: SocketAddr,
+}
+
+impl Cluster {
+    /// Starts members; all groups have their replicas when it returns.
+    pub fn start(program: &Path, size: usize, results: &Path) -> Result<Cluster> {
+        let addresses = (0..size).map(|_| free_address()).collect::<Result<Vec<_>>>()?;
+        let list = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",");
+        let mut cluster = Cluster {
+            name: format!("filbert x {size}"),
+            program: program.to_owned(),
+            results: results.to_owned(),
+            list,
+            members: Vec::new(),
+        };
+        // None of them serves before most of them are there.
+        let started = std::thread::scope(|scope| {
+            let starting: Vec<_> = (0..).zip(addresses).map(|(n, at)| scope.spawn(cluster.starting(n, at))).collect();
+            starting.into_iter().map(|starting| cluster.joined(starting.join())).collect::<Result<Vec<_>>>()
+        })?;
+        cluster.members = started;
+        cluster.await_spread()?;
+        Ok(cluster)
+    }
+
+    /// Starts one more member; the cluster has it when it returns, and the groups' replicas are on their way.
+    pub fn join(&mut self) -> Result<()> {
+        let member = self.starting(self.members.len(), free_address()?)()?;
+        self.members.push(member);
+        Ok(())
+    }
+
+    /// What starts a member and waits until it serves.
+    fn starting(&self, number: usize, of_members: SocketAddr) -> impl FnOnce() -> Result<Member> + Send + use<> {
+        let (name, program, list) = (self.name.clone(), self.program.clone(), self.list.clone());
+        let log = self.results.join(format!("filbert-{number}.log"));
+        move || {
+            let (address, http) = (free_address()?, free_address()?);
+            let mut command = filbert_member(&program, address, Some(http));
+            command.args(["--join", &list, "--member-listen", &of_members.to_string()]);
+            Ok(Member { server: Server::start(&name, command, address, &log)?, http })
+        }
+    }
+
+    fn joined(&self, member: std::thread::Result<Result<Member>>) -> Result<Member> {
+        let what = "starting it panicked".to_owned();
+        member.map_err(|_| BenchError::Program { program: self.name.clone(), what })?
+    }
+
+    /// How it is called in reports.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its members, in the order of their start.
+    pub fn servers(&self) -> impl ExactSizeIterator<Item = &Server> {
+        self.members.iter().map(|member| &member.server)
+    }
+
+    /// What each of the members has used so far.
+    pub fn usage(&self) -> Result<Vec<Usage>> {
+        self.servers().map(Server::usage).collect()
+    }
+
+    /// The sum of a metric over all members and labels.
+    pub fn metric(&self, name: &str) -> Result<f64> {
+        self.members.iter().map(|member| http::metric(member.http, name)).sum()
+    }
+
+    /// Whether every group has its replicas on the members that are to have them, and each member its share.
+    pub fn is_spread(&self) -> bool {
+        // It may not be served yet.
+        let Some(member) = self.members.first() else { return false };
+        http::cluster(member.http).is_ok_and(|status| is_spread(&status, self.members.len()))
+    }
+
+    /// Waits until the groups are spread over the members.
+    pub fn await_spread(&self) -> Result<()> {
+        let begun = Instant::now();
+        while !self.is_spread() {
+            if begun.elapsed() > START_MAX {
+                let status = self.members.first().map(|member| http::cluster(member.http)).transpose()?;
+                let what = format!(
+                    "groups are not spread over {} members after {START_MAX:?}: {status:?}",
+                    self.members.len()
+                );
+                return Err(BenchError::Program { program: self.name.clone(), what });
+            }
+            std::thread::sleep(RETRY);
+        }
+        Ok(())
+    }
+
+    /// Reads the resident memory of the members that there are now while `work` runs; returns the most that they had together, in bytes.
+    pub fn peak_while<R>(&mut self, work: impl FnOnce(&mut Cluster) -> Result<R>) -> Result<(R, u64)> {
+        /// Between two readings. Each reads some files of the kernel's, which takes 0.1 ms.
+        const PERIOD: Duration = Duration::from_millis(50);
+        let (working, worked) = mpsc::channel::<()>();
+        let pids: Vec<u32> = self.servers().map(Server::pid).collect();
+        std::thread::scope(|scope| {
+            let reading = scope.spawn(move || {
+                let mut peak = 0;
+                loop {
+                    let used = pids.iter().map(|pid| Usage::of(*pid)).collect::<Result<Vec<_>>>()?;
+                    peak = peak.max(used.iter().map(|used| used.resident_bytes).sum());
+                    if worked.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout) {
+                        return Ok::<u64, BenchError>(peak);
+                    }
+                }
+            });
+            let done = work(self);
+            drop(working);
+            let ended = |_| BenchError::Setting("the thread that reads memory ended early".to_owned());
+            Ok((done?, reading.join().map_err(ended)??))
+        })
+    }
+}
+
+fn is_spread(status: &Value, members: usize) -> bool {
+    let list = |of: &Value, name: &str| of.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let (groups, replicas) = (list(status, "groups"), members.min(REPLICAS));
+    let mut held = std::collections::BTreeMap::new();
+    for group in &groups {
+        let of_group = list(group, "voters");
+        let is_settled = of_group.len() == replicas && list(group, "learners").is_empty();
+        if !is_settled || group.get("changing").and_then(Value::as_bool) != Some(false) {
+            return false;
+        }
+        for voter in of_group.iter().filter_map(|voter| voter.get("member").and_then(Value::as_u64)) {
+            *held.entry(voter).or_insert(0_usize) += 1;
+        }
+    }
+    let share = groups.len() * replicas;
+    let fair = share / members..=share.div_ceil(members);
+    held.len() == members && held.values().all(|held| fair.contains(held)) && list(status, "warnings").is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn group(voters: &[u64]) -> Value {
+        let voters: Vec<Value> = voters.iter().map(|member| json!({"member": member, "lag": 0})).collect();
+        json!({"voters": voters, "learners": [], "changing": false})
+    }
+
+    #[test]
+    fn groups_are_spread_when_each_member_has_its_share() {
+        let of = |groups: Vec<Value>| json!({"groups": groups, "warnings": []});
+        let even = of(vec![group(&[1, 2, 3]), group(&[2, 3, 4]), group(&[3, 4, 1]), group(&[4, 1, 2])]);
+        assert!(is_spread(&even, 4));
+        assert!(!is_spread(&even, 3), "one more member than there should be");
+        let uneven = of(vec![group(&[1, 2, 3]), group(&[1, 2, 3]), group(&[1, 2, 3]), group(&[1, 2, 4])]);
+        assert!(!is_spread(&uneven, 4));
+        let mut changing = even.clone();
+        changing["groups"][0]["changing"] = json!(true);
+        assert!(!is_spread(&changing, 4));
+        let mut warned = even;
+        warned["warnings"] = json!(["a member is not heard of"]);
+        assert!(!is_spread(&warned, 4));
+    }
+}
