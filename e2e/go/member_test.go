@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 )
 
 var readyLine = regexp.MustCompile(`^ready: .*127\.0\.0\.1:(\d+)`)
+var servesHTTPLine = regexp.MustCompile(`^serves: HTTP on (127\.0\.0\.1:\d+)`)
 var servesPostgresLine = regexp.MustCompile(`^serves: PostgreSQL on (127\.0\.0\.1:\d+)`)
 
 // realHazelcast tells whether the suite runs against the original, which checks its expectations.
@@ -44,8 +46,8 @@ var ctx = context.Background()
 type member struct {
 	process *exec.Cmd
 	address string
-	// postgres is the address for PostgreSQL's drivers.
-	postgres string
+	// postgres is the address for PostgreSQL's drivers, http the one of the console and of what is told of the cluster.
+	postgres, http string
 }
 
 // startMember runs the program on the port, 0 for any, and returns when it serves.
@@ -70,18 +72,21 @@ func startMember(port int, config string, more ...string) (*member, error) {
 		return nil, err
 	}
 	lines := bufio.NewScanner(output)
-	said, postgres := "", ""
+	said, postgres, http := "", "", ""
 	for lines.Scan() {
 		said += lines.Text() + "\n"
 		if found := servesPostgresLine.FindStringSubmatch(lines.Text()); found != nil {
 			postgres = found[1]
+		}
+		if found := servesHTTPLine.FindStringSubmatch(lines.Text()); found != nil {
+			http = found[1]
 		}
 		if found := readyLine.FindStringSubmatch(lines.Text()); found != nil {
 			go func() {
 				for lines.Scan() {
 				}
 			}()
-			return &member{process: process, address: "127.0.0.1:" + found[1], postgres: postgres}, nil
+			return &member{process: process, address: "127.0.0.1:" + found[1], postgres: postgres, http: http}, nil
 		}
 	}
 	_ = process.Wait()
@@ -142,6 +147,36 @@ func startCluster(count int) ([]*member, error) {
 	return started, err
 }
 
+// awaitPlaced waits until every group is led by the member that is to lead it. Before that leaders move, and what a listener hears
+// meanwhile may be counted otherwise.
+func awaitPlaced(m *member) error {
+	type group struct {
+		Group    string
+		Leader   uint64
+		Wanted   []uint64
+		Changing bool
+	}
+	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		var status struct{ Groups []group }
+		response, err := http.Get("http://" + m.http + "/_filbert/cluster")
+		if err == nil {
+			err = json.NewDecoder(response.Body).Decode(&status)
+			response.Body.Close()
+		}
+		placed := err == nil && len(status.Groups) > 0
+		for _, each := range status.Groups {
+			led := each.Group == "registry" || len(each.Wanted) > 0 && each.Leader == each.Wanted[0]
+			placed = placed && !each.Changing && led
+		}
+		if placed {
+			return nil
+		}
+		if time.Since(begun) > limit {
+			return fmt.Errorf("leaders still move: %v %v", status, err)
+		}
+	}
+}
+
 func membersWanted() int {
 	count, err := strconv.Atoi(os.Getenv("FILBERT_E2E_MEMBERS"))
 	if err != nil {
@@ -153,7 +188,11 @@ func membersWanted() int {
 // startShared starts the member that most tests use, and those of its cluster.
 func startShared() ([]*member, error) {
 	if members > 1 {
-		return startCluster(members)
+		started, err := startCluster(members)
+		if err == nil {
+			err = awaitPlaced(started[0])
+		}
+		return started, err
 	}
 	alone, err := startMember(0, "member.yaml")
 	if err != nil {

@@ -111,11 +111,10 @@ impl Cluster {
         let begun = Instant::now();
         while !self.is_spread() {
             if begun.elapsed() > START_MAX {
-                let status = self.members.first().map(|member| http::cluster(member.http)).transpose()?;
-                let what = format!(
-                    "groups are not spread over {} members after {START_MAX:?}: {status:?}",
-                    self.members.len()
-                );
+                let status =
+                    self.members.first().map(|member| http::cluster(member.http)).transpose()?.unwrap_or_default();
+                let what =
+                    format!("groups are not spread over {} members after {START_MAX:?}: {status}", self.members.len());
                 return Err(BenchError::Program { program: self.name.clone(), what });
             }
             std::thread::sleep(RETRY);
@@ -150,7 +149,10 @@ impl Cluster {
 
 fn is_spread(status: &Value, members: usize) -> bool {
     let list = |of: &Value, name: &str| of.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
-    let (groups, replicas) = (list(status, "groups"), members.min(REPLICAS));
+    let mut groups = list(status, "groups");
+    // Every member learns of it.
+    groups.retain(|group| group.get("group").and_then(Value::as_str) != Some("registry"));
+    let replicas = members.min(REPLICAS);
     let mut held = std::collections::BTreeMap::new();
     for group in &groups {
         let of_group = list(group, "voters");
@@ -179,7 +181,12 @@ mod tests {
 
     #[test]
     fn groups_are_spread_when_each_member_has_its_share() {
-        let of = |groups: Vec<Value>| json!({"groups": groups, "warnings": []});
+        let registry =
+            json!({"group": "registry", "voters": [{"member": 1}], "learners": [{"member": 2}], "changing": false});
+        let of = |groups: Vec<Value>| {
+            let groups: Vec<Value> = groups.into_iter().chain([registry.clone()]).collect();
+            json!({"groups": groups, "warnings": []})
+        };
         let even = of(vec![group(&[1, 2, 3]), group(&[2, 3, 4]), group(&[3, 4, 1]), group(&[4, 1, 2])]);
         assert!(is_spread(&even, 4));
         assert!(!is_spread(&even, 3), "one more member than there should be");

@@ -306,27 +306,30 @@ impl Grid {
         names
     }
 
-    /// Drops a map with all that belongs to it; whether there was one. Handles of it refuse changes from now on.
-    pub fn destroy_map(&self, name: &str) -> bool {
-        self.unlink_map(name).is_some()
+    /// Drops a map with all that belongs to it, on all members; whether there was one. Handles of it refuse changes from now on.
+    ///
+    /// # Errors
+    /// The other members of a cluster could not be asked: the map may be there as before, or be dropped later.
+    pub fn destroy_map(&self, name: &str) -> Result<bool, GridError> {
+        self.unlink_map(name).map(|unlinked| unlinked.is_some())
     }
 
     /// Does the quick part of [`Grid::destroy_map`]: the name stands for nothing any more, and handles of the map refuse changes.
     /// What the map has is freed when the result is dropped.
-    pub fn unlink_map(&self, name: &str) -> Option<Unlinked<'_>> {
+    ///
+    /// # Errors
+    /// As [`Grid::destroy_map`].
+    pub fn unlink_map(&self, name: &str) -> Result<Option<Unlinked<'_>>, GridError> {
         if let Some(replication) = &self.shared.replication {
-            let core = self.shared.maps.read().by_name.get(name)?.clone();
-            let dropped = replication.replicator.drop_map(core.id).and_then(|()| self.shared.undefine_map(name));
-            if let Err(error) = dropped {
-                tracing::warn!(map = name, "the map is not destroyed: {error}");
-                return None;
-            }
+            let Some(core) = self.shared.maps.read().by_name.get(name).cloned() else { return Ok(None) };
+            replication.replicator.drop_map(core.id)?;
+            self.shared.undefine_map(name)?;
             // Whoever follows what all members know may have come first.
             let unlinked =
                 self.unlink(|maps| maps.by_name.get(name)?.id.eq(&core.id).then(|| maps.by_name.remove(name))?);
-            return Some(unlinked.unwrap_or(Unlinked { grid: self, core }));
+            return Ok(Some(unlinked.unwrap_or(Unlinked { grid: self, core })));
         }
-        self.unlink(|maps| maps.by_name.remove(name))
+        Ok(self.unlink(|maps| maps.by_name.remove(name)))
     }
 
     /// A map is known to no member any more, as [`Replicator::drop_map`] was told by whichever of them.
@@ -402,8 +405,11 @@ impl Grid {
     }
 
     /// Destroys a distributed object; whether there was one.
-    pub fn destroy_object(&self, service: &str, name: &str) -> bool {
-        service == MAP_SERVICE && self.destroy_map(name)
+    ///
+    /// # Errors
+    /// As [`Grid::destroy_map`].
+    pub fn destroy_object(&self, service: &str, name: &str) -> Result<bool, GridError> {
+        if service == MAP_SERVICE { self.destroy_map(name) } else { Ok(false) }
     }
 
     /// Gives partitions other UUIDs, the same on all members for the same epoch: what members acknowledged last may be lost there, so that near caches

@@ -162,7 +162,7 @@ fn maps_are_made_and_destroyed_while_the_sweep_and_writers_run() {
                         let _ = map.change(partition, caller(1, 1), change, |_| ());
                     }
                     if round % 7 == 0 {
-                        grid.destroy_map(&name);
+                        grid.destroy_map(&name).unwrap();
                     }
                 }
             });
@@ -175,7 +175,7 @@ fn maps_are_made_and_destroyed_while_the_sweep_and_writers_run() {
         });
     });
     for name in grid.map_names() {
-        grid.destroy_map(&name);
+        grid.destroy_map(&name).unwrap();
     }
     settle();
     assert_eq!(grid.statistics().memory_bytes, 0);

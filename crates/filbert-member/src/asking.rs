@@ -8,6 +8,7 @@ use filbert_cluster::{BootRuntime, Group, MemberId, SubmitError, TransportError}
 use filbert_links::{Address, Channel, Links};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use crate::errors::MemberError;
@@ -17,6 +18,9 @@ use crate::service::{Request, read};
 
 /// How long a leader of the registry is looked for: longer than a failover takes, and no longer than a thread may wait that others wait for.
 const ASKING_MAX: Duration = Duration::from_secs(5);
+/// How long other members are waited for until they know of a command: longer than they need, if they are there and not busy. One that knows
+/// later leads nothing meanwhile, if it cannot be reached.
+const KNOWN_MAX: Duration = Duration::from_secs(2);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -74,10 +78,39 @@ impl Asking {
     /// [`MemberError::Unreachable`] if no leader was found in five seconds, [`MemberError::Unknown`] if the command may be applied all the
     /// same.
     pub(crate) async fn ask(&self, command: Command) -> Result<Reply, MemberError> {
+        self.ask_for(command).await.map(|(reply, _)| reply)
+    }
+
+    /// As [`Asking::ask`], and waits until it is known to the other members and those who follow the registry there, as far as they can be
+    /// reached: whatever is asked of any of them later is answered with it.
+    ///
+    /// # Errors
+    /// As [`Asking::ask`].
+    pub(crate) async fn ask_everywhere(&self, command: Command) -> Result<Reply, MemberError> {
+        let (reply, version) = self.ask_for(command).await?;
+        let request = Request::Reached(version).write();
+        let state = self.registry().state();
+        let others = state.members().map(|(id, _)| id).filter(|id| *id != self.group.member());
+        // All are on their way before one is waited for.
+        let calls: Vec<_> =
+            others.map(|other| (other, self.links.call(other, Channel::Requests, request.clone()))).collect();
+        let deadline = Instant::now() + KNOWN_MAX;
+        for (other, call) in calls {
+            match timeout_at(deadline, call).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => tracing::debug!("member {other} has not said whether it knows of a change: {error}"),
+                Err(_) => tracing::warn!("member {other} has not said within {KNOWN_MAX:?} that it knows of a change"),
+            }
+        }
+        Ok(reply)
+    }
+
+    /// The reply, and the registry's version with it.
+    async fn ask_for(&self, command: Command) -> Result<(Reply, u64), MemberError> {
         self.ask_in_time(async |tried| {
             let (reply, version) = self.ask_until_applied(&command, tried).await;
             self.registry().reached(version).await;
-            reply
+            (reply, version)
         })
         .await
     }

@@ -39,13 +39,17 @@ impl MemberReplicator {
         found.ok_or_else(|| replication::SubmitError::NotLeader { group, hint: "there is no such group".to_owned() })
     }
 
-    /// Has a command of the registry applied, here as well, and waits for it.
-    fn ask(&self, command: Command) -> Result<Reply, MemberError> {
+    /// Has a command of the registry applied, here as well, and waits for it; or, `everywhere`, on all members.
+    fn ask(&self, command: Command, everywhere: bool) -> Result<Reply, MemberError> {
         let (sender, answer) = mpsc::sync_channel(1);
         let asking = self.asking.clone();
         self.runtime.spawn(async move {
+            let asked = match everywhere {
+                true => asking.ask_everywhere(command).await,
+                false => asking.ask(command).await,
+            };
             // Whoever asked waits for this alone.
-            let _gone = sender.send(asking.ask(command).await);
+            let _gone = sender.send(asked);
         });
         answer.recv().unwrap_or(Err(MemberError::Unknown)).map_err(|error| match error {
             // Maps that are made or dropped twice are made or dropped once, and the change that needs the map was not made.
@@ -101,7 +105,7 @@ impl Replicator for MemberReplicator {
             return Err(GridError::UnsupportedOperation(text.to_owned()));
         };
         let map = MapFacts::new(name, &settings);
-        match self.ask(Command::MakeMap { map, maps_max: self.maps_max })? {
+        match self.ask(Command::MakeMap { map, maps_max: self.maps_max }, false)? {
             Reply::Map(id, facts) => Ok((MapId(id), facts.settings())),
             Reply::Refused(why) => Err(GridError::IllegalState(why)),
             reply => Err(GridError::Internal(format!("making a map was answered by {reply:?}"))),
@@ -114,7 +118,7 @@ impl Replicator for MemberReplicator {
     }
 
     fn drop_map(&self, map: MapId) -> Result<(), GridError> {
-        self.ask(Command::DropMap { map: map.0 })?;
+        self.ask(Command::DropMap { map: map.0 }, true)?;
         Ok(())
     }
 }

@@ -44,6 +44,8 @@ pub(crate) enum Request {
     ReadPoints(Vec<u32>),
     /// Which of these clients have a connection to the member that is asked?
     Connected(Vec<Halves>),
+    /// Answered once this version of the registry is known to the member that is asked, and to all who follow it there.
+    Reached(u64),
     /// Is somebody there?
     Ping,
     /// This member is to leave the cluster, as an operator has ordered.
@@ -158,6 +160,10 @@ impl MemberService {
                 Some(grid) => Ok(write(&connected_here(&grid, &clients))),
                 None => Err(Refusal("this member has just begun".to_owned())),
             },
+            (Request::Reached(version), Channel::Requests, Some(joined)) => {
+                joined.reading.to.followed.reached(version).await;
+                Ok(write(&true))
+            }
             (Request::Ping, Channel::Requests, Some(_)) => Ok(write(&true)),
             (Request::Leave, Channel::Requests, Some(joined)) => {
                 let member = Self::check_member(joined, from)?;

@@ -182,10 +182,57 @@ async fn members_that_start_at_once_form_one_cluster_and_hold_the_same() {
     assert_eq!(get(leader, &key(1)).unwrap().as_deref(), Some(b"w".as_slice()));
     assert_eq!(get(other, &key(1)).unwrap_err().kind(), ErrorKind::NotLeader);
     // A map that is dropped is dropped everywhere.
-    assert!(beside(|| members[2].grid().destroy_map("m")).await);
-    until("the map is gone", || all.iter().all(|member| member.grid().existing_map("m").is_none())).await;
+    assert!(beside(|| members[2].grid().destroy_map("m").unwrap()).await);
+    assert!(all.iter().all(|member| member.grid().existing_map("m").is_none()));
     same_everywhere(&all).await;
     until("its entries are gone", || all.iter().all(|member| member.grid().statistics().memory_bytes == 0)).await;
+    stop_all(members).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_put_after_a_map_was_destroyed_is_not_destroyed_with_it() {
+    let (members, _) = cluster(3).await;
+    let all: Vec<&Member> = members.iter().collect();
+    until("every group has three voters", || is_whole(&all, 3)).await;
+    beside(|| {
+        for round in 0..40 {
+            (0..20).for_each(|n| assert!(put_somewhere(&all, n)));
+            assert!(all[round % 3].grid().destroy_map("m").unwrap());
+            assert!((0..20).all(|n| !has_somewhere(&all, n)), "round {round}: an entry is still there");
+            (20..40).for_each(|n| assert!(put_somewhere(&all, n)));
+            assert!((20..40).all(|n| has_somewhere(&all, n)), "round {round}: an entry is lost");
+        }
+    })
+    .await;
+    stop_all(members).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_map_that_is_full_keeps_as_many_entries_as_it_may() {
+    const MOST: u32 = 1_000;
+    let mut config = GridConfig::default();
+    let eviction = EvictionConfig { policy: EvictionPolicy::Lru, size: MOST, ..EvictionConfig::default() };
+    config.maps.insert("m", MapConfig { eviction, ..MapConfig::default() });
+    let (members, _) = cluster_with(3, &GroupSettings::default(), &config).await;
+    let all: Vec<&Member> = members.iter().collect();
+    until("every group has three voters", || is_whole(&all, 3)).await;
+    let size = || all[0].grid().map("m").unwrap().size();
+    // One after the other, and many at once: each leader sees what others have put before it sees what they let go.
+    for writers in [1, 8] {
+        beside(|| {
+            std::thread::scope(|scope| {
+                for writer in 0..writers {
+                    let all = &all;
+                    scope.spawn(move || {
+                        (0..4_000).filter(|n| n % writers == writer).for_each(|n| assert!(put_somewhere(all, n)))
+                    });
+                }
+            });
+        })
+        .await;
+        until("what is too much is gone", || size() <= MOST as usize).await;
+        assert!(size() >= MOST as usize * 9 / 10, "{} of {MOST} are left", size());
+    }
     stop_all(members).await;
 }
 

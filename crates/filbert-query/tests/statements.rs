@@ -145,7 +145,7 @@ fn a_plan_does_not_outlive_its_map_and_knows_new_indexes() {
     member.grid.map("people").unwrap().add_index(index).unwrap();
     assert!(explain().contains("index by_city"), "{}", explain());
     assert_eq!(count(), ["2"]);
-    member.grid.destroy_map("people");
+    member.grid.destroy_map("people").unwrap();
     assert_eq!(count(), ["0"]);
     assert_eq!(member.change("INSERT INTO people VALUES (9, 'Konrad', 85, 'London')"), 1);
     assert_eq!(count(), ["1"]);

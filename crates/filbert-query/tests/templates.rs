@@ -16,7 +16,7 @@ const TYPED: &str = "CREATE TABLE typed (id UUID PRIMARY KEY, code CHAR(3), few 
 const PAIRS: &str = "CREATE TABLE pairs (a INT, b TEXT, n INT DEFAULT 7, PRIMARY KEY (a, b))";
 
 /// `#` stands for a number, `@` for a text.
-const STATEMENTS: [&str; 56] = [
+const STATEMENTS: [&str; 61] = [
     "SELECT * FROM typed WHERE id = @",
     "SELECT * FROM typed WHERE id IN (@, @) ORDER BY id",
     "SELECT id FROM typed WHERE code = @ ORDER BY id",
@@ -47,6 +47,11 @@ const STATEMENTS: [&str; 56] = [
     "SELECT id = #, name FROM t WHERE id = #",
     "SELECT n FROM pairs WHERE a = # AND b = @",
     "SELECT n FROM pairs WHERE b = @ AND a IN (#, #) ORDER BY n",
+    "SELECT id FROM t WHERE small IN (#) AND small NOT IN (#, #, #) ORDER BY id",
+    "SELECT id FROM t WHERE small IN (#, #, #, #) AND small NOT IN (#, #, #, #) ORDER BY id",
+    "SELECT id FROM t WHERE big IN (#, #, #, #) AND big IN (#, #, #, #) ORDER BY id",
+    "SELECT count(*) FROM t WHERE big NOT IN (#, #, #, #) OR big NOT IN (#, #, #, #)",
+    "SELECT id FROM (SELECT id, small AS n FROM t WHERE small IN (#, #, #, #)) AS i WHERE n NOT IN (#, #, #, #) ORDER BY id",
     "INSERT INTO t (id, small, big, name) VALUES (#, #, #, @)",
     "INSERT INTO t (id, exact, d, r, short) VALUES (#, #, #, #, @)",
     "INSERT INTO t (id, born, at, yes) VALUES (#, @, @, @)",

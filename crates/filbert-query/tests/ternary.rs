@@ -7,6 +7,7 @@ mod common;
 use std::sync::LazyLock;
 
 use common::Member;
+use filbert_data::Value;
 use filbert_grid::query::Dialect;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -148,5 +149,147 @@ proptest! {
                 told.iter().filter_map(|row| row.strip_suffix(suffix.as_str())).map(str::to_owned).collect();
             prop_assert_eq!(part, &of_value, "{} is {}", condition, value);
         }
+    }
+}
+
+/// The rows of [`MEMBER`]: id and column `a`.
+const ROWS: [(i32, Option<i32>); 8] =
+    [(1, Some(1)), (2, Some(1)), (3, None), (4, Some(2)), (5, Some(3)), (6, None), (7, Some(2)), (8, Some(5))];
+
+/// `value IN (items)`, and its negation.
+fn is_in(value: Option<i32>, items: &[Option<i32>], negated: bool) -> Option<bool> {
+    let found = match value {
+        Some(value) if items.contains(&Some(value)) => Some(true),
+        None => None,
+        Some(_) if items.contains(&None) => None,
+        Some(_) => Some(false),
+    };
+    found.map(|found| found != negated)
+}
+
+/// `t.a IN (items)` with the items in the text, where they are known with it, or as parameters after those that there are.
+fn list(items: &[Option<i32>], negated: bool, known: bool, parameters: &mut Vec<Value<'static>>) -> String {
+    let mut text_of = |item: &Option<i32>| {
+        if known {
+            return item.map_or_else(|| "NULL".to_owned(), |item| item.to_string());
+        }
+        parameters.push(item.map_or(Value::Null, Value::Int32));
+        format!("${}", parameters.len())
+    };
+    let items: Vec<String> = items.iter().map(&mut text_of).collect();
+    format!("t.a {}IN ({})", if negated { "NOT " } else { "" }, items.join(", "))
+}
+
+fn both(left: Option<bool>, right: Option<bool>, is_or: bool) -> Option<bool> {
+    match (left, right) {
+        (Some(decides), _) | (_, Some(decides)) if decides == is_or => Some(is_or),
+        (Some(_), Some(_)) => Some(!is_or),
+        _ => None,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// The items may be told with the statement or after it, be columns, and be equal to each other; a second list may stand in a query
+    /// that reads the one of the first.
+    #[test]
+    fn lists_of_items_that_are_not_known_are_lists_of_values(
+        first in proptest::collection::vec(proptest::option::weighted(0.9, 1..5), 1..6),
+        second in proptest::collection::vec(proptest::option::weighted(0.9, 1..5), 1..6),
+        negated in any::<[bool; 2]>(),
+        way in 0..3,
+        known in any::<[bool; 2]>(),
+    ) {
+        for table in ["plain", "keyed"] {
+            let mut parameters = Vec::new();
+            let one = list(&first, negated[0], known[0], &mut parameters);
+            let other = list(&second, negated[1], known[1], &mut parameters);
+            let text = match way {
+                0 => format!("SELECT t.id FROM {table} AS t WHERE {one} AND {other} ORDER BY t.id"),
+                1 => format!("SELECT t.id FROM {table} AS t WHERE {one} OR {other} ORDER BY t.id"),
+                _ => format!("SELECT t.id FROM (SELECT t.id, t.a FROM {table} AS t WHERE {one}) AS t WHERE {other} ORDER BY t.id"),
+            };
+            let told = |value| both(is_in(value, &first, negated[0]), is_in(value, &second, negated[1]), way == 1);
+            let expected: Vec<String> =
+                ROWS.iter().filter(|(_, a)| told(*a) == Some(true)).map(|(id, _)| id.to_string()).collect();
+            // The second time the plan is known, and maybe a short one.
+            for time in ["first", "second"] {
+                prop_assert_eq!(&MEMBER.rows_with(&text, &parameters), &expected, "{} {:?}, the {} time", text, parameters, time);
+            }
+        }
+    }
+
+    #[test]
+    fn lists_of_columns_are_lists_of_values(
+        first in proptest::collection::vec(select(vec!["t.b", "t.id", "1", "2", "t.a"]), 4..6),
+        second in proptest::collection::vec(select(vec!["t.b", "t.id", "1", "2", "t.a"]), 4..6),
+        negated in any::<[bool; 2]>(),
+        op in select(vec!["AND", "OR"]),
+    ) {
+        let compared = |items: &[&str], negated: bool| {
+            let (sign, word) = if negated { ("<>", " AND ") } else { ("=", " OR ") };
+            let terms: Vec<String> = items.iter().map(|item| format!("t.a {sign} {item}")).collect();
+            format!("({})", terms.join(word))
+        };
+        let listed = |items: &[&str], negated: bool| {
+            format!("(t.a {}IN ({}))", if negated { "NOT " } else { "" }, items.join(", "))
+        };
+        let query = |table: &str, of: &dyn Fn(&[&str], bool) -> String| {
+            let condition = format!("{} {op} {}", of(&first, negated[0]), of(&second, negated[1]));
+            MEMBER.rows(&format!("SELECT t.id, {condition} FROM {table} AS t WHERE {condition} ORDER BY t.id"))
+        };
+        for table in ["plain", "keyed"] {
+            prop_assert_eq!(query(table, &listed), query(table, &compared), "{:?} {:?} {:?} {}", first, second, negated, op);
+        }
+    }
+}
+
+/// Zeros are equal whatever their sign, in each way to compare.
+#[test]
+fn zeros_of_both_signs_are_one_value() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE z (id INT PRIMARY KEY, d FLOAT8, r REAL)");
+    member.change("INSERT INTO z VALUES (1, 0, 0), (2, '-0', '-0'), (3, 1.5, 1.5), (4, NULL, NULL)");
+    for index in ["", "CREATE INDEX z_d ON z (d)"] {
+        if !index.is_empty() {
+            member.change(index);
+        }
+        for (column, of_type) in [("d", "float8"), ("r", "real")] {
+            let (plus, minus) = (format!("'0'::{of_type}"), format!("'-0'::{of_type}"));
+            for zero in [&plus, &minus] {
+                let other = if *zero == plus { &minus } else { &plus };
+                let is_zero = [
+                    format!("{column} = {zero}"),
+                    format!("{column} = {zero} AND {column} = {other}"),
+                    format!("{column} IN ({zero}, 5, 6, 7)"),
+                    format!("{column} IN ({zero}, 5, 6, 7) AND {column} IN ({other}, 8, 9, 10)"),
+                    format!("{column} = ANY ('{{{}, 5, 6, 7}}')", if *zero == plus { "0" } else { "-0" }),
+                    format!("{column} IS NOT DISTINCT FROM {zero}"),
+                    format!("{column} BETWEEN {zero} AND {other}"),
+                ];
+                for condition in is_zero {
+                    let text = format!("SELECT id FROM z WHERE {condition} ORDER BY id");
+                    assert_eq!(member.rows(&text), ["1", "2"], "{text}");
+                    let text = format!("SELECT id FROM z WHERE NOT ({condition}) AND {column} IS NOT NULL ORDER BY id");
+                    assert_eq!(member.rows(&text), ["3"], "{text}");
+                }
+                let text = format!("SELECT id FROM z WHERE {column} = {zero} AND {column} <> {other}");
+                assert_eq!(member.rows(&text), [""; 0], "{text}");
+            }
+            for zero in [0.0, -0.0] {
+                let text = format!("SELECT id FROM z WHERE {column} IN ($1, $2, $3, $4) ORDER BY id");
+                let parameters = [zero, 5.0, 6.0, 7.0].map(Value::Float64);
+                let parameters = if of_type == "real" { parameters.map(as_real) } else { parameters };
+                assert_eq!(member.rows_with(&text, &parameters), ["1", "2"], "{text} {zero}");
+            }
+        }
+    }
+}
+
+fn as_real(value: Value<'static>) -> Value<'static> {
+    match value {
+        Value::Float64(double) => Value::Float32(double as f32),
+        other => other,
     }
 }

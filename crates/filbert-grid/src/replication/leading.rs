@@ -65,7 +65,9 @@ pub(super) fn propose_evictions(
 ) -> bool {
     let policy = map.config.eviction.max_size_policy;
     let alone = policy == MaxSizePolicy::PerPartition;
-    let Some(wanted) = claim(map, eviction::excess(shared, map, &state.partition), alone) else { return true };
+    let excess = eviction::excess(shared, map, &state.partition);
+    let excess = if alone { excess } else { share(shared, excess) };
+    let Some(wanted) = claim(map, excess, alone) else { return true };
     let (mut victims, mut weight, now) = (KeyList::default(), 0, shared.now());
     while weight < wanted && victims.len() < VICTIMS_MAX && !state.evicting.contains(&map.id) {
         let CellState { partition, random, .. } = state;
@@ -92,6 +94,16 @@ pub(super) fn propose_evictions(
         to.push_own(partition, &command.into(), Awaited::Evicted { map: map.clone(), weight: counted }, state);
     }
     alone || weight >= wanted
+}
+
+/// This member's part of what a map has too much: as large as the part of the groups that it leads, and one at least. The leaders of the others see
+/// the same excess at the same time, and see a while later what the others let go.
+fn share(shared: &Shared, excess: usize) -> usize {
+    let replicator = shared.replication.as_ref().map(|replication| &replication.replicator);
+    let Some(replicator) = replicator.filter(|replicator| excess > 1 && replicator.forwards()) else { return excess };
+    let groups = replicator.groups();
+    let led = (0..groups).filter(|group| replicator.lease(GroupId(*group)).is_ok()).count();
+    excess.saturating_mul(led.max(1)).div_ceil(groups.max(1) as usize)
 }
 
 /// Counts what a map has too much as going already, unless others have: of several who see the same excess, one acts.

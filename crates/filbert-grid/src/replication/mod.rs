@@ -186,7 +186,7 @@ pub trait Replicator: Send + Sync {
     /// Whether members know a map under this id: where they do not, it was dropped, as this is asked about maps of the log alone.
     fn knows_map(&self, map: MapId) -> bool;
 
-    /// Has all members drop a map, and waits until this member has.
+    /// Has all members drop a map, and waits until they have, as far as they can be reached: who knows that it is done finds it on none.
     ///
     /// Not to be called by a thread that others wait for, nor under a lock of the grid.
     ///

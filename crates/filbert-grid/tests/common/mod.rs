@@ -65,7 +65,7 @@ impl Member {
     }
 
     pub fn destroy_map(&self, name: &str) -> bool {
-        let destroyed = self.grid.destroy_map(name);
+        let destroyed = self.grid.destroy_map(name).unwrap();
         settle();
         destroyed
     }

@@ -95,7 +95,7 @@ fn handle_create_proxies(session: &mut Session, message: &Message<'_>) -> Outcom
 
 fn handle_destroy_proxy(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: destroy_proxy::Request<'_> = message.decode()?;
-    session.grid.destroy_object(request.service_name, request.name);
+    session.grid.destroy_object(request.service_name, request.name)?;
     destroy_proxy::Response {}.encode(message.correlation_id(), &mut session.out);
     Ok(())
 }

@@ -25,6 +25,8 @@ pub(super) struct Gather {
     correlation: CorrelationId,
     bytes_max: usize,
     emptied: Emptied,
+    /// How many entries had gone before this was asked again.
+    emptied_before: usize,
     state: Mutex<State>,
 }
 
@@ -49,9 +51,10 @@ impl Gather {
         emptied: Emptied,
         again: Option<Again>,
     ) -> Arc<Self> {
+        let emptied_before = again.as_ref().map_or(0, Again::emptied_before);
         let state = State { missing, parts: Vec::new(), bytes: 0, failed: None, place: Some(place), again };
         let (id, correlation) = (message.id(), message.correlation_id());
-        Arc::new(Self { id, correlation, bytes_max, emptied, state: Mutex::new(state) })
+        Arc::new(Self { id, correlation, bytes_max, emptied, emptied_before, state: Mutex::new(state) })
     }
 
     /// Takes the message of one member, or why there is none.
@@ -80,23 +83,33 @@ impl Gather {
         if let (Some(failed), Some(again)) = (&failed, again)
             && Message::parse(failed).is_ok_and(|failed| again.may_follow_answer(&failed))
         {
-            if let (Some((map, kind)), affected @ 1..) = (&self.emptied, sum(&parts).unwrap_or_default()) {
+            drop(place);
+            let affected = self.affected(&parts);
+            if let (false, Some((map, kind)), 1..) =
+                (again.hold_having_emptied(failed.clone(), affected), &self.emptied, affected)
+            {
                 map.tell_emptied(*kind, affected);
             }
-            drop(place);
-            again.hold(failed.clone());
             return;
         }
-        let affected = match &self.emptied {
-            Some(_) => sum(&parts).unwrap_or_default(),
-            None => 0,
-        };
         if let Some((map, kind)) = &self.emptied {
-            map.tell_emptied(*kind, affected);
+            let affected = self.affected(&parts);
+            // What failed is an event if it has changed something.
+            if failed.is_none() || affected > 0 {
+                map.tell_emptied(*kind, affected);
+            }
         }
         let reply = failed.map_or_else(|| self.merge(parts), Ok);
         let reply = reply.unwrap_or_else(|failure| encoded(&failure, self.correlation));
         place.reply(self.correlation, reply, self.bytes_max);
+    }
+
+    /// How many entries are gone by now, if they were to go.
+    fn affected(&self, parts: &[Vec<u8>]) -> usize {
+        match &self.emptied {
+            Some(_) => sum(parts).unwrap_or_default().saturating_add(self.emptied_before),
+            None => 0,
+        }
     }
 
     fn too_long(&self) -> Box<Failure> {

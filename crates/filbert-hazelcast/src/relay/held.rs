@@ -63,6 +63,8 @@ pub(super) struct Turn {
     number: u64,
     begun: Instant,
     until: Option<Instant>,
+    /// Entries that its tries so far have taken out of a map that it empties.
+    emptied: usize,
 }
 
 impl Held {
@@ -91,7 +93,7 @@ impl Held {
 
     /// For a request that has not waited yet.
     pub(super) fn next_turn(&self) -> Turn {
-        Turn { number: self.numbers.fetch_add(1, Ordering::Relaxed), begun: Instant::now(), until: None }
+        Turn { number: self.numbers.fetch_add(1, Ordering::Relaxed), begun: Instant::now(), until: None, emptied: 0 }
     }
 
     pub(super) fn again(
@@ -206,21 +208,33 @@ impl Again {
     pub(crate) fn fail(self, failure: &Failure) {
         let mut bytes = Vec::new();
         failure.encode(self.correlation, &mut bytes);
-        self.hold(bytes);
+        let _waits = self.hold(bytes);
     }
 
-    /// As [`Again::fail`], for an error as a message. Not to be called under the lock of an outbox.
-    pub(super) fn hold(mut self, failure: Vec<u8>) {
+    /// How many entries tries before this one have taken out of the map that it empties.
+    pub(super) fn emptied_before(&self) -> usize {
+        self.turn.emptied
+    }
+
+    /// As [`Again::hold`], of a request that has taken out so many entries up to now.
+    pub(super) fn hold_having_emptied(mut self, failure: Vec<u8>, emptied: usize) -> bool {
+        self.turn.emptied = emptied;
+        self.hold(failure)
+    }
+
+    /// As [`Again::fail`], for an error as a message; whether it waits. Not to be called under the lock of an outbox.
+    pub(super) fn hold(mut self, failure: Vec<u8>) -> bool {
         let now = Instant::now();
         self.turn.until.get_or_insert(now + self.held.hold_max);
         self.failure = failure;
         if self.is_late(now) {
             self.give_up();
-            return;
+            return false;
         }
         let held = self.held.clone();
         held.push(self);
         held.link.outbox.poke();
+        true
     }
 
     pub(super) fn is_late(&self, now: Instant) -> bool {

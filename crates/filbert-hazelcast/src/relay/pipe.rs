@@ -333,7 +333,7 @@ impl Pipe {
         match std::mem::replace(&mut waiting.to, To::Nobody) {
             To::Client(again) if again.may_follow_answer(&message) => {
                 // Before the next one of its partition may go on.
-                again.hold(bytes.to_vec());
+                let _waits = again.hold(bytes.to_vec());
                 self.traffic.end(&waiting);
                 outbox.poke();
             }

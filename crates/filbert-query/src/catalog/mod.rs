@@ -439,13 +439,17 @@ impl Catalog {
     /// Takes a mapping out, the one that was found before; `settle` does, at the same moment, what else belongs to it.
     ///
     /// # Errors
-    /// The name stands for something else by now.
-    pub(crate) fn remove<R>(&self, expected: &Arc<Mapping>, settle: impl FnOnce() -> R) -> Result<R, SqlError> {
+    /// The name stands for something else by now, or that of `settle`.
+    pub(crate) fn remove<R>(
+        &self,
+        expected: &Arc<Mapping>,
+        settle: impl FnOnce() -> Result<R, SqlError>,
+    ) -> Result<R, SqlError> {
         let remove = |content: &Content| {
             content.check_same(expected)?;
             Ok(vec![Change::Relation(expected.name.clone(), None)])
         };
-        let removed = self.change(remove, || Ok(settle()))?;
+        let removed = self.change(remove, settle)?;
         removed.ok_or_else(|| self.no_mapping(&expected.name))
     }
 

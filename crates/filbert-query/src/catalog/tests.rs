@@ -192,7 +192,7 @@ fn the_catalog_knows_what_is_there() {
     catalog.replace(&found, mapping("orders", "q").into(), || Ok(())).unwrap();
     let stale = catalog.replace(&found, mapping("orders", "r").into(), || panic!("too late")).unwrap_err();
     assert_eq!(stale.sqlstate(), "40001", "another change came in between");
-    assert_eq!(catalog.remove(&found, || panic!("too late")).unwrap_err().sqlstate(), "40001");
+    assert_eq!(catalog.remove::<()>(&found, || panic!("too late")).unwrap_err().sqlstate(), "40001");
     let found = catalog.mapping("orders").unwrap();
     assert_eq!(catalog.replace(&found, mapping("v", "q").into(), || Ok(())).unwrap_err().sqlstate(), "42P07");
     let refused = parsing_error("no").with_sqlstate("22000");
@@ -200,7 +200,7 @@ fn the_catalog_knows_what_is_there() {
     catalog.replace(&found, mapping("w", "q").into(), || Ok(())).unwrap();
     assert!(catalog.mapping("orders").is_none());
     let found = catalog.mapping("w").unwrap();
-    assert_eq!(catalog.remove(&found, || 7).unwrap(), 7);
+    assert_eq!(catalog.remove(&found, || Ok(7)).unwrap(), 7);
     assert!(catalog.mapping("w").is_none());
     assert!(catalog.drop_view("v", false).unwrap());
     assert!(catalog.drop_view("v", false).is_err());

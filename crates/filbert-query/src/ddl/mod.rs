@@ -189,7 +189,7 @@ fn drop_mapping(tables: &Tables, name: &str, if_exists: bool) -> Result<(), SqlE
     let Some(dropped) = tables.catalog().mapping(name) else {
         return if if_exists { Ok(()) } else { Err(tables.catalog().no_mapping(name)) };
     };
-    tables.catalog().remove(&dropped, || ())?;
+    tables.catalog().remove(&dropped, || Ok(()))?;
     let grid = tables.grid()?;
     let is_there = grid.map_names().binary_search(&dropped.external_name).is_ok();
     if dropped.columnar && is_there {

@@ -321,7 +321,7 @@ pub(super) async fn drop_schemas(
             let _alone = catalog.gates().alone(&[table.as_str()]).await?;
             match catalog.mapping(&table) {
                 Some(mapping) if mapping.table.is_some() => drop_one(tables, &mapping)?,
-                Some(mapping) => catalog.remove(&mapping, || ())?,
+                Some(mapping) => catalog.remove(&mapping, || Ok(()))?,
                 None => catalog.drop_view(&table, true).map(|_| ())?,
             }
         }
@@ -376,7 +376,7 @@ pub(super) fn drop(
 /// Drops a table and its rows: at one moment for whoever looks for it.
 fn drop_one(tables: &Tables, mapping: &Arc<Mapping>) -> Result<(), SqlError> {
     let grid = tables.grid()?;
-    let unlinked = tables.catalog().remove(mapping, || grid.unlink_map(&mapping.external_name))?;
+    let unlinked = tables.catalog().remove(mapping, || Ok(grid.unlink_map(&mapping.external_name)?))?;
     // Outside of the catalog's lock, for it takes as long as there are rows.
     std::mem::drop(unlinked);
     Ok(())

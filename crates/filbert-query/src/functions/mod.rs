@@ -13,6 +13,7 @@
 //! | `choices` | `CASE` while a statement is planned |
 //! | `distinct` | `array_agg(DISTINCT ..)`, `string_agg(DISTINCT ..)` |
 //! | `fields` | members of objects: `object['member']` |
+//! | `lists` | conditions that the optimizer does not look into |
 //! | `postgres` | values as PostgreSQL has them: patterns, `jsonb`, texts, arrays, casts |
 //! | `server` | what PostgreSQL and CrateDB have: about the session, the catalogs, and expressions |
 //! | `numbers` | functions and operators on numbers in PostgreSQL's dialect |
@@ -24,6 +25,7 @@ pub(crate) mod choices;
 mod distinct;
 mod fields;
 mod json;
+pub(crate) mod lists;
 mod math;
 pub(crate) mod numbers;
 mod postgres;

@@ -1,25 +1,25 @@
 //! Lists within lists: `a IN (1) AND a IN (3)`, `a IN (1, 2) AND a NOT IN (1, NULL)`.
 //!
 //! DataFusion makes one list of two about the same expression, and forgets that a null makes the result unknown: it takes the first
-//! for false where `a` is null (and its negation for true), the second for `a IN (2)`. So nulls are taken out of
-//! lists, and lists that it would join wrongly are kept apart by a function that it does not look into.
+//! for false where `a` is null (and its negation for true), the second for `a IN (2)`. It also takes items for different values that are
+//! different expressions: `a IN ($1, b) AND a NOT IN ($2, c)` is `a IN ($1, b)` for it, even where `$1` and `$2` are equal, and so are conditions
+//! of a query and of the subquery that it reads. So nulls are taken out of lists; lists that it would join wrongly, and all of items that are not
+//! constants, are kept from it.
+//!
+//! Zeros of floating-point numbers are equal whatever their sign, but not as items of lists and as literals that DataFusion compares: so
+//! a list has both of them, and a literal is compared as the positive one.
 //!
 //! It also takes nulls for equal in all conditions of a join that has an `IS NOT DISTINCT FROM` (`null_safe`).
 
-use std::sync::{Arc, LazyLock};
-
-use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue, internal_err};
+use datafusion::common::{DFSchema, ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility, lit,
-};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::functions::lists;
 use crate::named::map_named;
 use crate::subqueries::is_same;
 
@@ -47,6 +47,7 @@ impl AnalyzerRule for Lists {
                     Some(schema) => null_safe(expression, schema)?,
                     None => Transformed::no(expression),
                 };
+                let expression = expression.transform_data(positive_zeros)?;
                 let is_list = |inner: &Expr| Ok(matches!(inner, Expr::InList(_)) || list_of(inner).is_some());
                 match expression.data.exists(is_list)? {
                     true => expression.transform_data(|expression| apart(expression, is_condition)),
@@ -74,22 +75,84 @@ fn compared(list: InList) -> std::result::Result<Expr, InList> {
     }
     let InList { expr, list, negated } = list;
     let (plain, computed): (Vec<Expr>, Vec<Expr>) = list.into_iter().partition(is_plain);
-    let plain = (!plain.is_empty()).then(|| Expr::InList(InList { expr: expr.clone(), list: plain, negated }));
-    let computed = computed.into_iter().map(|item| match negated {
-        true => (*expr).clone().not_eq(item),
-        false => (*expr).clone().eq(item),
+    let plain = (!plain.is_empty()).then(|| of_unknown_items(InList { expr: expr.clone(), list: plain, negated }));
+    Ok(joined(&expr, plain, computed, negated))
+}
+
+/// A list of items some of which are not literals, as the optimizer may see it: a short one as comparisons, which it would make of it in
+/// the end. So is one of floating-point numbers, whose zeros have two signs.
+fn of_unknown_items(list: InList) -> Expr {
+    /// As `THRESHOLD_INLINE_INLIST` of DataFusion's.
+    const COMPARED_MAX: usize = 3;
+    let InList { expr, list, negated } = list;
+    let is_short = list.len() == 1 || list.len() <= COMPARED_MAX && matches!(*expr, Expr::Column(_));
+    if !expr.is_volatile() && (is_short || list.iter().any(is_floating)) {
+        return joined(&expr, None, list, negated);
+    }
+    lists::kept(Expr::InList(InList { expr, list, negated }))
+}
+
+/// `first OR expr = item OR ..`, and of a negated list `first AND expr <> item AND ..`; a tree that is not deep though items are many.
+fn joined(expr: &Expr, first: Option<Expr>, items: Vec<Expr>, negated: bool) -> Expr {
+    let compared = items.into_iter().map(|item| match negated {
+        true => expr.clone().not_eq(item),
+        false => expr.clone().eq(item),
     });
-    let terms = plain.into_iter().chain(computed);
-    let joined = match negated {
-        true => terms.reduce(Expr::and),
-        false => terms.reduce(Expr::or),
-    };
-    Ok(joined.unwrap_or_else(|| lit(negated)))
+    let mut terms: Vec<Expr> = first.into_iter().chain(compared).collect();
+    while terms.len() > 1 {
+        let mut pairs = terms.into_iter();
+        terms = Vec::new();
+        while let Some(left) = pairs.next() {
+            terms.push(match (pairs.next(), negated) {
+                (Some(right), true) => left.and(right),
+                (Some(right), false) => left.or(right),
+                (None, _) => left,
+            });
+        }
+    }
+    terms.pop().unwrap_or_else(|| lit(negated))
+}
+
+fn is_literal(item: &Expr) -> bool {
+    matches!(uncast(item), Expr::Literal(..))
+}
+
+/// Whether an item is known to be a floating-point number.
+fn is_floating(item: &Expr) -> bool {
+    match item {
+        Expr::Literal(scalar, _) => scalar.data_type().is_floating(),
+        Expr::Cast(cast) => cast.field.data_type().is_floating(),
+        Expr::Placeholder(placeholder) => {
+            placeholder.field.as_ref().is_some_and(|field| field.data_type().is_floating())
+        }
+        other => lists::floating(other).is_some(),
+    }
+}
+
+fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+/// Comparisons with -0.0 as such with 0.0.
+fn positive_zeros(expression: Expr) -> Result<Transformed<Expr>> {
+    let positive =
+        |side: &Expr| lists::floating(side).filter(lists::is_negative_zero).and_then(|zero| lists::other_zero(&zero));
+    expression.transform_down(|inner| match inner {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
+            let (of_left, of_right) = (positive(&left), positive(&right));
+            let changed = of_left.is_some() || of_right.is_some();
+            let left = of_left.map_or(left, |zero| Box::new(lit(zero)));
+            let right = of_right.map_or(right, |zero| Box::new(lit(zero)));
+            Ok(Transformed::new_transformed(Expr::BinaryExpr(BinaryExpr { left, op, right }), changed))
+        }
+        inner => Ok(Transformed::no(inner)),
+    })
 }
 
 /// `a IN (1, NULL)` as `a IN (1) OR NULL`; as a condition, as `a IN (1)`.
 fn without_null(list: InList, is_condition: bool) -> Transformed<Expr> {
-    let is_null = |item: &Expr| matches!(item, Expr::Literal(scalar, _) if scalar.is_null());
+    let is_null = |item: &Expr| matches!(uncast(item), Expr::Literal(scalar, _) if scalar.is_null());
     if !list.list.iter().any(is_null) {
         return Transformed::no(Expr::InList(list));
     }
@@ -168,7 +231,7 @@ fn apart(expression: Expr, is_condition: bool) -> Result<Transformed<Expr>> {
                 // The join of two negated lists is true where it should be unknown.
                 _ => clashes(&left, &right, Operator::Or, true),
             };
-            let right = if clash { KEPT.call(vec![right]) } else { right };
+            let right = if clash { lists::kept(right) } else { right };
             let joined = Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) });
             Ok(Transformed::new_transformed(joined, changed || clash))
         }
@@ -178,12 +241,14 @@ fn apart(expression: Expr, is_condition: bool) -> Result<Transformed<Expr>> {
             let list = match list.data {
                 Expr::InList(list) => match compared(list) {
                     Ok(equalities) => Transformed::yes(equalities),
-                    Err(list) => without_null(list, is_condition),
+                    Err(list) if !list.list.iter().all(is_literal) => Transformed::yes(of_unknown_items(list)),
+                    Err(list) => without_null(lists::with_both_zeros(list), is_condition),
                 },
                 other => Transformed::no(other),
             };
             Ok(Transformed::new_transformed(list.data, changed || list.transformed))
         }
+        kept if lists::what_is_kept(&kept).is_some() => Ok(Transformed::no(kept)),
         other => other.map_children(|child| apart(child, false)),
     }
 }
@@ -204,37 +269,5 @@ fn terms<'e>(expression: &'e Expr, op: Operator, found: &mut Vec<(&'e Expr, bool
             terms(right, op, found);
         }
         other => found.extend(list_of(other)),
-    }
-}
-
-static KEPT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    let signature = Signature::uniform(1, vec![DataType::Boolean], Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(Kept { signature }))
-});
-
-/// A condition that the optimizer does not look into.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Kept {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for Kept {
-    fn name(&self) -> &str {
-        "kept"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Boolean)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match args.args.into_iter().next() {
-            Some(condition) => Ok(condition),
-            None => internal_err!("a condition is kept"),
-        }
     }
 }

@@ -13,6 +13,7 @@ use filbert_grid::query::SqlError;
 use filbert_grid::{IndexId, IndexKind, Probe};
 
 use crate::error::data_error;
+use crate::functions::lists;
 use crate::scan::table::MapTable;
 use crate::types::value_of;
 
@@ -403,7 +404,11 @@ fn collect<'t>(table: &'t MapTable, filter: &Expr, wanted: &mut Vec<(&'t FieldPa
                 }
             }
         }
-        _ => {}
+        other => {
+            if let Some(kept) = lists::what_is_kept(other) {
+                collect(table, kept, wanted);
+            }
+        }
     }
 }
 
@@ -426,7 +431,7 @@ fn alternatives(filter: &Expr, operands: &mut Vec<Operand>) -> Option<String> {
             }
             Some(column.name.clone())
         }
-        _ => None,
+        other => alternatives(lists::what_is_kept(other)?, operands),
     }
 }
 

@@ -97,14 +97,14 @@ impl<K, V> Map<K, V> {
     /// Removes the map with all its entries, also for every client. A handle of the name makes a new one.
     ///
     /// # Errors
-    /// The member is shut down.
+    /// The member is shut down, or the other members of its cluster could not be asked.
     pub fn destroy(self) -> Result<(), Error> {
         if !self.core.grid.is_active() {
             return Err(Error::ShutDown);
         }
         // A handle of a map that was destroyed and made anew must not destroy the new one.
         if !self.core.map.is_destroyed() {
-            self.core.grid.destroy_map(self.name());
+            self.core.grid.destroy_map(self.name())?;
         }
         Ok(())
     }

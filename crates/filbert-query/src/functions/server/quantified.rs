@@ -24,6 +24,7 @@ use filbert_grid::query::Dialect;
 use super::super::numbers::compared_as;
 use super::super::row::{failed, text_of, wrong_arguments};
 use crate::error::{carried, parsing_error};
+use crate::functions::lists;
 
 /// The name of the function for `ANY`.
 pub(crate) const COMPARE_ANY: &str = "compare_any";
@@ -100,7 +101,9 @@ impl ScalarUDFImpl for Quantified {
         let items = array.value(0);
         let literal = |at| Ok(Expr::Literal(ScalarValue::try_from_array(&items, at)?, None));
         let list = (0..items.len()).map(literal).collect::<Result<Vec<_>>>()?;
-        Ok(ExprSimplifyResult::Simplified(Expr::InList(InList::new(Box::new(item.clone()), list, negated))))
+        // Nulls are among the items.
+        let list = lists::with_both_zeros(InList::new(Box::new(item.clone()), list, negated));
+        Ok(ExprSimplifyResult::Simplified(lists::kept(Expr::InList(list))))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

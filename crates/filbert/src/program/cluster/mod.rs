@@ -151,7 +151,7 @@ pub(crate) fn main(args: &ClusterArgs) -> Result<(), ClusterError> {
         }
         Order::Recover { accept_data_loss } => {
             let done = asked.order(&json!({"order": "recover", "accept_data_loss": accept_data_loss}))?;
-            out.write_all(done["said"].as_str().unwrap_or_default().as_bytes())?;
+            out.write_all(done.get("said").and_then(serde_json::Value::as_str).unwrap_or_default().as_bytes())?;
             if !accept_data_loss {
                 return Err(ClusterError::NotConfirmed);
             }
