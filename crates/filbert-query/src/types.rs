@@ -36,7 +36,7 @@ pub(crate) const VARCHAR: u32 = 1043;
 /// The number of `json` in PostgreSQL.
 pub(crate) const JSON: u32 = 114;
 /// The number of `uuid` in PostgreSQL.
-const UUID: u32 = 2950;
+pub(crate) const UUID: u32 = 2950;
 /// The number of `jsonb` in PostgreSQL.
 pub(crate) const JSONB: u32 = 3802;
 /// The number of `json[]` in PostgreSQL.
