@@ -20,11 +20,12 @@ use crate::error::{data_error, of_datafusion, parsing_error};
 use crate::functions::told_parameters;
 use crate::plan::columns::{name_columns, result_name};
 use crate::plan::context::plan_statement;
-use crate::plan::{groups, listed, order, scope, values, windows};
+use crate::plan::{digits, groups, listed, order, scope, values, windows};
 use crate::subqueries;
 use crate::tables::Tables;
 use crate::types::{
-    Length, Mark, REGPROC, field_type_of, field_type_of_arrow, filled_length, json_metadata, pg_type_of, scalar_of,
+    ARRAY_OF_NUMERIC, Length, Mark, NUMERIC, REGPROC, field_type_of, field_type_of_arrow, filled_length, json_metadata,
+    pg_type_of, scalar_of,
 };
 
 /// A query that is understood, before it is optimized.
@@ -75,11 +76,17 @@ pub(crate) fn told(
     };
     let mut columns = columns_of(&plan);
     let fields = plan.schema().fields().iter().zip(pg_types).zip(casts);
-    for (column, ((field, pg_type), is_cast)) in Arc::make_mut(&mut columns).iter_mut().zip(fields) {
+    for (at, (column, ((field, pg_type), is_cast))) in Arc::make_mut(&mut columns).iter_mut().zip(fields).enumerate() {
         if is_cast && dialect != Dialect::Hazelcast && matches!(column.field_type, FieldType::Uuid | FieldType::Json) {
             column.field_type = field_type_of_arrow(field.data_type());
         }
         column.pg_type = pg_type.filter(|pg_type| *pg_type != REGPROC);
+        column.pg_type = column.pg_type.or_else(|| match column.field_type {
+            _ if dialect != Dialect::Postgres || digits::are_declared(&plan, at) => None,
+            FieldType::Decimal(Some(_)) => Some(NUMERIC),
+            FieldType::Array(ref item) if matches!(**item, FieldType::Decimal(Some(_))) => Some(ARRAY_OF_NUMERIC),
+            _ => None,
+        });
         // As PostgreSQL has it, a NULL of which nothing else is known is a text.
         if dialect != Dialect::Hazelcast && field.data_type().is_null() {
             column.field_type = FieldType::Varchar;

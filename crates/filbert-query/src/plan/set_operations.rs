@@ -68,7 +68,12 @@ fn is_quoted(query: &LogicalPlan, at: usize) -> bool {
 
 /// The text in quotes that an item of a query's list is.
 fn quoted(query: &LogicalPlan, at: usize) -> Option<&Expr> {
-    let LogicalPlan::Projection(projection) = query else { return None };
+    let projection = match query {
+        LogicalPlan::Projection(projection) => projection,
+        LogicalPlan::SubqueryAlias(alias) => return quoted(&alias.input, at),
+        LogicalPlan::Distinct(Distinct::All(input)) => return quoted(input, at),
+        _ => return None,
+    };
     let item = projection.expr.get(at).map(unaliased)?;
     matches!(item, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()).then_some(item)
 }

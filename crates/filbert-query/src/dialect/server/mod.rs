@@ -111,6 +111,9 @@ impl VisitorMut for Rewriter {
             all_of(matches.into_iter(), &op).into_iter().for_each(|all| *expression = all);
             return ControlFlow::Continue(());
         }
+        if rows::among(expression) {
+            return rows::rewrite(expression);
+        }
         if let Some(matches) = operators::matches_with_items(expression) {
             *expression = matches;
             return ControlFlow::Continue(());
