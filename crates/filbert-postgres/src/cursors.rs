@@ -12,6 +12,7 @@ use crate::{
     run::Started,
     session::Session,
     statement::own::{Count, Inner, Own},
+    types::{Base, PgType},
     wire::Format,
 };
 
@@ -95,14 +96,28 @@ impl Session {
                 format!("prepared statement \"{name}\" is one of the protocol's own, which EXECUTE does not run");
             return Err(PgError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).into());
         };
-        let values = if inner.text.is_empty() { Vec::new() } else { self.evaluate(inner, values).await? };
-        if values.len() != statement.parameters.len() {
+        let given = if inner.text.is_empty() { Vec::new() } else { self.evaluate(inner, values).await? };
+        if given.len() != statement.parameters.len() {
             let message = format!(
                 "wrong number of parameters for prepared statement \"{name}\": expected {} but got {}",
                 statement.parameters.len(),
-                values.len()
+                given.len()
             );
             return Err(PgError::new(sqlstate::SYNTAX_ERROR, message).into());
+        }
+        let mut values = Vec::with_capacity(given.len());
+        for (at, ((value, found), wanted)) in given.into_iter().zip(&statement.parameters).enumerate() {
+            values.push(match assigned(found, *wanted) {
+                _ if value.is_null() => value,
+                Assigned::AsItIs => value,
+                Assigned::Cast => self.cast(value, found, *wanted).await?,
+                Assigned::Never => {
+                    let number = at + 1;
+                    let message =
+                        format!("parameter ${number} of type {found} cannot be coerced to the expected type {wanted}");
+                    return Err(PgError::new("42804", message).into());
+                }
+            });
         }
         let before = self.state.transaction();
         let count = match self.start(&statement.text, &values, &statement.declared).await? {
@@ -120,8 +135,25 @@ impl Session {
         Ok(())
     }
 
-    /// The values of expressions, which are computed as a query without a table is.
-    async fn evaluate(&mut self, inner: &Inner, parameters: &[Value<'static>]) -> Outcome<Vec<Value<'static>>> {
+    /// A value as one of another type, as the engine casts it.
+    async fn cast(&mut self, value: Value<'static>, found: PgType, wanted: PgType) -> Outcome<Value<'static>> {
+        let text = format!("SELECT CAST($1 AS {wanted})");
+        let Started::Rows(mut rows) = self.start(&text, &[value], &[found.parameter_type()]).await? else {
+            return Ok(Value::Null);
+        };
+        if !self.next_page(&mut rows, 1).await? {
+            return Ok(Value::Null);
+        }
+        let Some(page) = rows.page() else { return Ok(Value::Null) };
+        Ok(readers(page, &rows.columns)?.first().map_or(Value::Null, |reader| reader.get(0).into_owned()))
+    }
+
+    /// The values of expressions, which are computed as a query without a table is, with their types.
+    async fn evaluate(
+        &mut self,
+        inner: &Inner,
+        parameters: &[Value<'static>],
+    ) -> Outcome<Vec<(Value<'static>, PgType)>> {
         let begin = "SELECT ";
         let started = self.start(&format!("{begin}{}", inner.text), parameters, &[]).await;
         let moved = |failure: Failure| failure.moved_by(inner.before.saturating_sub(begin.len() as u32));
@@ -130,7 +162,9 @@ impl Session {
         if self.next_page(&mut rows, 1).await?
             && let Some(page) = rows.page()
         {
-            values = readers(page, &rows.columns)?.iter().map(|reader| reader.get(0).into_owned()).collect();
+            let readers = readers(page, &rows.columns)?;
+            let types = rows.columns.iter().map(PgType::of_column);
+            values = readers.iter().map(|reader| reader.get(0).into_owned()).zip(types).collect();
         }
         Ok(values)
     }
@@ -226,4 +260,34 @@ impl Session {
         }
         Ok(count)
     }
+}
+
+/// What a value of one type becomes where one of another is wanted.
+#[derive(Debug, PartialEq, Eq)]
+enum Assigned {
+    AsItIs,
+    Cast,
+    /// There is no such cast, or one that has to be written out.
+    Never,
+}
+
+/// How values are assigned to parameters, as PostgreSQL assigns them to columns. A text may be a literal of any type.
+fn assigned(found: PgType, wanted: PgType) -> Assigned {
+    let is_one_of = |bases: &[Base]| !found.is_array && bases.contains(&found.base);
+    let is_text = is_one_of(&[Base::Text, Base::Varchar, Base::Unknown]);
+    let moments = [Base::Date, Base::Timestamp, Base::Timestamptz];
+    let is_cast = match wanted.base {
+        _ if found == wanted || wanted.is_array => return Assigned::AsItIs,
+        Base::Text | Base::Varchar if is_text => return Assigned::AsItIs,
+        Base::Text | Base::Varchar => true,
+        Base::Bool | Base::Uuid => is_text,
+        Base::Int2 | Base::Int4 | Base::Int8 | Base::Float4 | Base::Float8 | Base::Numeric => {
+            is_text || found.is_number()
+        }
+        Base::Date | Base::Timestamp | Base::Timestamptz => is_text || is_one_of(&moments),
+        Base::Time => is_text || is_one_of(&[Base::Timestamp, Base::Timestamptz, Base::Interval]),
+        Base::Interval => is_text || is_one_of(&[Base::Time]),
+        _ => return Assigned::AsItIs,
+    };
+    if is_cast { Assigned::Cast } else { Assigned::Never }
 }

@@ -123,7 +123,7 @@ pub(crate) fn describe_columns(columns: &[ColumnMeta], formats: &[Format], out: 
             name: &column.name,
             oid: pg_type.oid(),
             size: pg_type.size(),
-            modifier: types::modifier(&column.field_type),
+            modifier: types::modifier_of(column),
             format: format_of(formats, at),
         }
     }));

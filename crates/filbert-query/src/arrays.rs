@@ -113,17 +113,7 @@ pub(crate) fn rows(text: &str) -> Option<Vec<&str>> {
 
 /// The first item and what follows it.
 fn item(text: &str) -> Option<(Option<String>, &str)> {
-    let Some(quoted) = text.strip_prefix('"') else {
-        let end = text.find(',').unwrap_or(text.len());
-        let (plain, rest) = text.split_at_checked(end)?;
-        let plain = plain.trim();
-        // Arrays in arrays are not served.
-        if plain.is_empty() || plain.contains(['{', '}', '[', ']', '"']) {
-            return None;
-        }
-        let is_null = plain.eq_ignore_ascii_case("null");
-        return Some(((!is_null).then(|| plain.to_owned()), rest));
-    };
+    let Some(quoted) = text.strip_prefix('"') else { return plain(text) };
     let mut unescaped = String::new();
     let mut characters = quoted.char_indices();
     while let Some((at, character)) = characters.next() {
@@ -143,6 +133,35 @@ fn item(text: &str) -> Option<(Option<String>, &str)> {
         }
     }
     None
+}
+
+/// The first item, which is not in quotes, and what follows it. A backslash stands before characters that mean themselves.
+fn plain(text: &str) -> Option<(Option<String>, &str)> {
+    let mut unescaped = String::new();
+    // Blanks at the end do not count, unless they are escaped.
+    let (mut kept, mut is_escaped) = (0, false);
+    let mut characters = text.char_indices();
+    let end = loop {
+        match characters.next() {
+            None => break text.len(),
+            Some((at, ',')) => break at,
+            Some((_, '\\')) => {
+                unescaped.push(characters.next()?.1);
+                (kept, is_escaped) = (unescaped.len(), true);
+            }
+            // Arrays in arrays are not served.
+            Some((_, '{' | '}' | '[' | ']' | '"')) => return None,
+            Some((_, character)) => {
+                unescaped.push(character);
+                if !character.is_ascii_whitespace() {
+                    kept = unescaped.len();
+                }
+            }
+        }
+    };
+    unescaped.truncate(kept);
+    let is_null = !is_escaped && unescaped.eq_ignore_ascii_case("null");
+    (kept > 0).then(|| ((!is_null).then_some(unescaped), text.get(end..).unwrap_or_default()))
 }
 
 /// Longitude and latitude of `POINT (x y)`.

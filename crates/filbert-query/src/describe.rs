@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use arrow_schema::DataType;
 use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::FieldType;
@@ -19,7 +18,6 @@ use crate::plan::planner::{PlannedQuery, unaliased};
 use crate::plans::Plan;
 use crate::row_writer::copy_writer;
 use crate::session;
-use crate::types::field_type_of_arrow;
 
 /// The column of statements that answer with lines of text.
 fn lines(name: &str) -> Arc<[ColumnMeta]> {
@@ -48,7 +46,7 @@ pub(crate) fn of_plan(
         Plan::Query { planned, copy, .. } => Description {
             command: copy.clone().map_or(Command::Select, Command::CopyOut),
             columns: Some(told_by_parameters(planned, types)),
-            parameters: parameters(&types_of(&planned.parameters), types),
+            parameters: parameters(&planned.told_parameters, types),
         },
         Plan::Change { statement, asked, .. } => Description {
             command: match statement.parsed {
@@ -93,14 +91,10 @@ fn parameters(wanted: &[Option<FieldType>], known: &ParameterTypes) -> Arc<[Fiel
     wanted.iter().enumerate().map(of).collect()
 }
 
-fn types_of(wanted: &[Option<DataType>]) -> Vec<Option<FieldType>> {
-    wanted.iter().map(|wanted| wanted.as_ref().map(field_type_of_arrow)).collect()
-}
-
 /// The columns of a query. One that is nothing but a parameter has the parameter's type, which only the caller may know.
 fn told_by_parameters(planned: &PlannedQuery, known: &ParameterTypes) -> Arc<[ColumnMeta]> {
     let LogicalPlan::Projection(projection) = &planned.plan else { return planned.columns.clone() };
-    let parameters = parameters(&types_of(&planned.parameters), known);
+    let parameters = parameters(&planned.told_parameters, known);
     let of = |(column, expr): (&ColumnMeta, &PlannedExpr)| {
         let place = match unaliased(expr) {
             PlannedExpr::Placeholder(placeholder) => {

@@ -17,12 +17,13 @@ use crate::dml::select;
 use crate::engine::Inner;
 use crate::plan::columns::name_columns;
 use crate::plan::context::ParameterTypes;
-use crate::plan::planner::{PlannedQuery, check_count, columns_after, parameter_types, plan_query, plan_rewritten};
+use crate::plan::planner::{
+    PlannedQuery, check_count, columns_after, parameter_types, plan_query, plan_rewritten, told_parameter_types,
+};
 use crate::plan::scope;
 use crate::plan_cache::PlanCache;
 use crate::short::{ShortDml, ShortQuery};
 use crate::template::Template;
-use crate::types::field_type_of_arrow;
 
 /// How often a statement is planned anew because the catalog changed meanwhile.
 const ATTEMPTS_MAX: usize = 3;
@@ -314,8 +315,7 @@ impl Inner {
         name_columns(&mut query, &|name| self.tables.visible_columns(name));
         let state = self.sessions.planning_for(asker);
         let planned = plan_rewritten(&state, &self.tables, asker, query).await;
-        let types = planned.and_then(|plan| parameter_types(&plan)).unwrap_or_default();
-        types.iter().map(|wanted| wanted.as_ref().map(field_type_of_arrow)).collect()
+        planned.and_then(|plan| told_parameter_types(&plan, &parameter_types(&plan)?)).unwrap_or_default()
     }
 
     async fn plan_query(
@@ -328,6 +328,7 @@ impl Inner {
         let state = self.sessions.planning_for(asker);
         let mut planned = plan_query(&state, &self.tables, asker, query).await?;
         planned.parameters.resize(parameters, None);
+        planned.told_parameters.resize(parameters, None);
         // A plan whose parameters' types are open cannot be optimized before they are known.
         let optimized = state.optimize(&planned.plan).ok();
         if let Some(optimized) = &optimized {

@@ -36,9 +36,17 @@ pub(crate) const VARCHAR: u32 = 1043;
 /// The number of `json` in PostgreSQL.
 pub(crate) const JSON: u32 = 114;
 /// The number of `uuid` in PostgreSQL.
-const UUID: u32 = 2950;
+pub(crate) const UUID: u32 = 2950;
 /// The number of `jsonb` in PostgreSQL.
 pub(crate) const JSONB: u32 = 3802;
+/// The number of `numeric` in PostgreSQL, of columns that have no declared digits whatever their values have.
+pub(crate) const NUMERIC: u32 = 1700;
+/// The number of `numeric[]` in PostgreSQL.
+pub(crate) const ARRAY_OF_NUMERIC: u32 = 1231;
+/// The number of `uuid[]` in PostgreSQL.
+pub(crate) const ARRAY_OF_UUID: u32 = 2951;
+/// The number of `varchar[]` in PostgreSQL.
+pub(crate) const ARRAY_OF_VARCHAR: u32 = 1015;
 /// The number of `json[]` in PostgreSQL.
 pub(crate) const ARRAY_OF_JSON: u32 = 199;
 /// The number of `jsonb[]` in PostgreSQL.

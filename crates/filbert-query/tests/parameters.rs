@@ -124,3 +124,93 @@ fn changes_take_parameters_of_their_types() {
     let expected = [FieldType::Integer, FieldType::Decimal(Some((10, 2))), FieldType::BigInt];
     assert_eq!(described.parameters.as_ref(), expected);
 }
+
+/// Of which types a statement says that its parameters are, as clients are told them.
+fn described(member: &Member, text: &str) -> Vec<FieldType> {
+    member.describe(text).unwrap().parameters.to_vec()
+}
+
+#[test]
+fn clients_are_told_what_parameters_are_taken_as() {
+    let member = member();
+    member.change("CREATE TABLE u (id UUID PRIMARY KEY, d DATE, tags TEXT[], b BOOLEAN)");
+    let (big, int, text, truth) = (FieldType::BigInt, FieldType::Integer, FieldType::Varchar, FieldType::Boolean);
+    let uuids = FieldType::Array(Box::new(FieldType::Uuid));
+    // As PostgreSQL 15 tells them.
+    let cases: [(&str, &[FieldType]); 29] = [
+        ("SELECT * FROM t LIMIT $1 OFFSET $2", &[big.clone(), big]),
+        ("SELECT id FROM u WHERE id = $1", &[FieldType::Uuid]),
+        ("SELECT id FROM u WHERE id IN ($1, $2)", &[FieldType::Uuid, FieldType::Uuid]),
+        ("SELECT id FROM u WHERE id = ANY($1)", from_ref(&uuids)),
+        ("DELETE FROM u WHERE id = ANY($1)", from_ref(&uuids)),
+        ("UPDATE u SET d = $1 WHERE id = $2", &[FieldType::Date, FieldType::Uuid]),
+        ("SELECT d FROM u WHERE d = ANY($1)", &[FieldType::Array(Box::new(FieldType::Date))]),
+        ("SELECT 1 WHERE $1", from_ref(&truth)),
+        ("SELECT CASE WHEN $1 THEN 1 ELSE 2.5 END", from_ref(&truth)),
+        ("SELECT generate_series(1, $1)", from_ref(&int)),
+        ("SELECT * FROM generate_series(1, $1)", from_ref(&int)),
+        ("SELECT left($1, $2)", &[text.clone(), int.clone()]),
+        ("SELECT repeat($1, $2)", &[text.clone(), int.clone()]),
+        ("SELECT lpad($1, $2, $3)", &[text.clone(), int.clone(), text.clone()]),
+        ("SELECT split_part($1, $2, $3)", &[text.clone(), text.clone(), int.clone()]),
+        ("SELECT substring($1, $2, $3)", &[text.clone(), int.clone(), int.clone()]),
+        ("SELECT make_date($1, $2, $3)", &[int.clone(), int.clone(), int.clone()]),
+        ("SELECT make_time($1, $2, $3)", &[int.clone(), int.clone(), FieldType::Double]),
+        ("SELECT to_timestamp($1)", &[FieldType::Double]),
+        ("SELECT round(n, $1) FROM t", from_ref(&int)),
+        ("SELECT lag(x, $1) OVER (ORDER BY id) FROM t", from_ref(&int)),
+        ("SELECT ntile($1) OVER (ORDER BY id) FROM t", from_ref(&int)),
+        ("SELECT array_append(ARRAY[1, 2]::int[], $1)", from_ref(&int)),
+        ("SELECT array_remove(tags, $1) FROM u", from_ref(&text)),
+        ("SELECT array_length(tags, $1) FROM u", from_ref(&int)),
+        ("SELECT $1 IN (1, 2)", from_ref(&int)),
+        ("SELECT s LIKE ANY($1) FROM t", &[FieldType::Array(Box::new(FieldType::Varchar))]),
+        ("SELECT s NOT ILIKE ALL($1) FROM t", &[FieldType::Array(Box::new(FieldType::Varchar))]),
+        ("SELECT coalesce($1, $2)", &[text.clone(), text.clone()]),
+    ];
+    for (statement, expected) in cases {
+        assert_eq!(described(&member, statement), expected, "{statement}");
+    }
+    // What they are told is what they are taken as.
+    let run = |text: &str, values: &[Value<'_>]| run(&member, text, values, &[]).unwrap();
+    let uuid = || Value::Uuid("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11".parse().unwrap());
+    assert_eq!(run("INSERT INTO u (id, b) VALUES ($1, true)", &[uuid()]), ["count 1"]);
+    for condition in ["id = $1", "id IN ($1, $1)", "id >= $1 AND id <= $1"] {
+        assert_eq!(run(&format!("SELECT b FROM u WHERE {condition}"), &[uuid()]), ["true"], "{condition}");
+    }
+    for condition in ["id = ANY($1)", "id = ANY($1::uuid[])", "ARRAY[id] && $1::uuid[]"] {
+        let values = [Value::Array(vec![uuid(), Value::Null])];
+        assert_eq!(run(&format!("SELECT b FROM u WHERE {condition}"), &values), ["true"], "{condition}");
+    }
+    let values = [Value::Int64(1), Value::Int64(1)];
+    assert_eq!(run("SELECT id FROM t ORDER BY id LIMIT $1 OFFSET $2", &values), ["2"]);
+    let patterns = [Value::Array(vec![Value::Text("b%".into()), Value::Text("_".into())])];
+    assert_eq!(run("SELECT s LIKE ANY($1) FROM t ORDER BY id", &patterns), ["true", "null"]);
+}
+
+#[test]
+fn digits_that_come_about_are_not_told() {
+    let member = member();
+    let told = |text: &str| -> Vec<Option<u32>> {
+        let description = member.describe(text).unwrap();
+        description.columns.as_ref().unwrap().iter().map(|column| column.pg_type).collect()
+    };
+    // The numbers of `numeric` and `numeric[]`, where the digits of a column are none that were declared.
+    let (own, free, array) = (None, Some(1700), Some(1231));
+    assert_eq!(
+        told("SELECT n, n * 2, n::numeric(5, 1), -n, max(n) OVER (), 1.10 FROM t"),
+        [own, free, own, free, free, free]
+    );
+    assert_eq!(
+        told("SELECT n, sum(n), avg(n), array_agg(n), count(*) FROM t GROUP BY n"),
+        [own, free, free, array, own]
+    );
+    assert_eq!(told("SELECT a, b FROM (SELECT n AS a, n + 1 AS b FROM t ORDER BY n LIMIT 1) q"), [own, free]);
+    assert_eq!(told("SELECT n FROM t UNION SELECT n FROM t"), [own]);
+    assert_eq!(told("SELECT n FROM t UNION SELECT n + 1 FROM t"), [free]);
+    assert_eq!(told("SELECT l.n, r.m FROM t l JOIN (SELECT id, n / 3 AS m FROM t) r USING (id)"), [own, free]);
+    // A table of what is computed keeps all digits that it is given.
+    member.change("CREATE TABLE c AS SELECT id, n * 2 AS m, n FROM t");
+    member.change("INSERT INTO c VALUES (3, 1.23456, 1.23456)");
+    assert_eq!(member.rows("SELECT m, n FROM c WHERE id = 3"), ["1.23456|1.23"]);
+}

@@ -294,8 +294,17 @@ pub(crate) fn type_by_name(name: &str) -> Option<PgType> {
     Some(PgType { base, is_array })
 }
 
-/// What `DECIMAL(p, s)` is told as in a description of rows; -1 where nothing is declared.
-pub(crate) fn modifier(field_type: &FieldType) -> i32 {
+/// What a column's type is told with in a description of rows; -1 where nothing is declared.
+pub(crate) fn modifier_of(column: &ColumnMeta) -> i32 {
+    let numeric = PgType { base: Base::Numeric, is_array: false };
+    let arrays = PgType { is_array: true, ..numeric };
+    // A `numeric` that is told by its number has the digits that come about.
+    let is_free = column.pg_type.is_some_and(|oid| oid == numeric.oid() || oid == arrays.oid());
+    if is_free { -1 } else { modifier(&column.field_type) }
+}
+
+/// What `DECIMAL(p, s)` is told as; -1 where nothing is declared.
+fn modifier(field_type: &FieldType) -> i32 {
     match field_type {
         FieldType::Decimal(Some((precision, scale))) => {
             // The scale has 11 bits; four are added for the header that PostgreSQL once had there.

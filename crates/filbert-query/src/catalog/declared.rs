@@ -224,10 +224,19 @@ impl DeclaredType {
                 }
             }
             (DeclaredType::Array(item), Value::Array(items)) => {
-                Ok(Value::Array(items.into_iter().map(|value| item.fit(column, value)).collect::<Result<_, _>>()?))
+                let items = items.into_iter().map(|value| Ok(item.as_item(item.fit(column, value)?)));
+                Ok(Value::Array(items.collect::<Result<_, SqlError>>()?))
             }
             (_, value) => Ok(value),
         }
+    }
+
+    /// A value that is fit, as an item of an array: texts of fixed length have the blanks at their end there, since nothing fills them up
+    /// where arrays leave the engine.
+    fn as_item<'v>(&self, value: Value<'v>) -> Value<'v> {
+        let (DeclaredType::Character(length), Value::Text(text)) = (self, &value) else { return value };
+        let missing = usize::try_from(*length).unwrap_or(0).saturating_sub(text.chars().count());
+        if missing == 0 { value } else { Value::Text(Cow::Owned(format!("{text}{}", " ".repeat(missing)))) }
     }
 
     /// Whether values of the kept type are values of this type, so that [`DeclaredType::fit`] changes and refuses nothing.
@@ -312,6 +321,9 @@ mod tests {
         assert_eq!(error.sqlstate(), "22001");
         assert_eq!(error.message, "value too long for type character varying(3): column \"c\" was given 4 characters");
         assert_eq!(DeclaredType::Character(5).fit("c", Value::text("ab  ")).unwrap(), Value::text("ab"));
+        let array = DeclaredType::Array(Box::new(DeclaredType::Character(4)));
+        let found = array.fit("c", Value::Array(vec![Value::text("ä"), Value::Null, Value::text("abcd ")])).unwrap();
+        assert_eq!(found, Value::Array(vec![Value::text("ä   "), Value::Null, Value::text("abcd")]));
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<To
     if of != Dialect::Hazelcast {
         exclusions(&mut tokens)?;
         tokens = quantified_values(tokens);
+        matches_with_all(&mut tokens);
         trims_of_blanks(&mut tokens);
     }
     if parameters > limits.parameters_max {
@@ -91,6 +92,43 @@ fn exclusions(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError> {
         return exclusions(tokens);
     }
     Ok(())
+}
+
+/// `LIKE ALL (..)` as `~~ ALL (..)`, and `NOT LIKE`, `ILIKE` and `NOT ILIKE` alike: of quantifiers behind them the grammar knows `ANY` alone.
+fn matches_with_all(tokens: &mut Vec<TokenWithSpan>) {
+    let keyword = |token: Option<&TokenWithSpan>| match token.map(|token| &token.token) {
+        Some(Token::Word(word)) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    };
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let is_of_all = keyword(tokens.get(at + 1)) == Some(Keyword::ALL)
+            && tokens.get(at + 2).is_some_and(|token| token.token == Token::LParen);
+        let before = at.checked_sub(1);
+        let negated = before.is_some_and(|before| keyword(tokens.get(before)) == Some(Keyword::NOT));
+        let sign = match (keyword(Some(token)), negated) {
+            (Some(Keyword::LIKE), false) => Token::DoubleTilde,
+            (Some(Keyword::LIKE), true) => Token::ExclamationMarkDoubleTilde,
+            (Some(Keyword::ILIKE), false) => Token::DoubleTildeAsterisk,
+            (Some(Keyword::ILIKE), true) => Token::ExclamationMarkDoubleTildeAsterisk,
+            _ => Token::EOF,
+        };
+        match (is_of_all && sign != Token::EOF, before.filter(|_| negated)) {
+            (true, Some(before)) => {
+                tokens.remove(before);
+                if let Some(token) = tokens.get_mut(before) {
+                    token.token = sign;
+                }
+            }
+            (true, None) => {
+                if let Some(token) = tokens.get_mut(at) {
+                    token.token = sign;
+                }
+                at += 1;
+            }
+            (false, _) => at += 1,
+        }
+    }
 }
 
 /// `ANY (VALUES ..)` as `ANY (SELECT * FROM (VALUES ..) AS "$values")`: behind a quantifier the grammar takes a SELECT only.

@@ -18,7 +18,9 @@ use crate::catalog::Mapping;
 use crate::catalogs::types;
 use crate::dml::rows::RowMaker;
 use crate::error::{data_error, of_datafusion};
-use crate::types::{BPCHAR, JSON, JSONB, VARCHAR, field_type_of, is_untyped, pg_type_of};
+use crate::types::{
+    ARRAY_OF_JSON, ARRAY_OF_JSONB, ARRAY_OF_UUID, BPCHAR, JSON, JSONB, VARCHAR, field_type_of, is_untyped, pg_type_of,
+};
 
 /// The number of PostgreSQL's type of names.
 const NAME: u32 = 19;
@@ -46,6 +48,8 @@ impl Kind {
     fn of(field_type: &FieldType, pg_type: Option<u32>) -> Kind {
         match (field_type, pg_type) {
             (FieldType::Json, _) => Kind::Json,
+            (FieldType::Array(_), Some(ARRAY_OF_JSON | ARRAY_OF_JSONB)) => Kind::Array(Box::new(Kind::Json)),
+            (FieldType::Array(_), Some(ARRAY_OF_UUID)) => Kind::Array(Box::new(Kind::Uuid)),
             (FieldType::Array(item), _) => Kind::Array(Box::new(Kind::of(item, None))),
             (FieldType::Varchar | FieldType::Char, None | Some(VARCHAR | BPCHAR | NAME)) => Kind::Text,
             (FieldType::Varchar, Some(JSON | JSONB)) => Kind::Json,

@@ -56,7 +56,7 @@ pub(crate) use postgres::told::{operand, tell};
 pub(crate) use postgres::{
     Document, Keys, Quoted, Values, ValuesRule, compared_with_rows, escaped_pattern, key_of, lower, truth_of,
 };
-pub(crate) use server::{ARRAY_LIKE, ARRAY_OF_ROWS, COMPARE_ALL, COMPARE_ANY, array_parameters};
+pub(crate) use server::{ARRAY_LIKE, ARRAY_OF_ROWS, COMPARE_ALL, COMPARE_ANY, taken_as, told_parameters};
 
 /// Makes a session know the functions, and the rules by which operators and aggregates become ours.
 pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
@@ -81,7 +81,8 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
     }
     // Last, for they take the place of functions of the same names.
     if dialect == Dialect::Postgres {
-        for function in numbers::functions().into_iter().chain(postgres::functions_of_one_type()) {
+        let others = postgres::functions_of_one_type().into_iter().chain([postgres::make_array()]);
+        for function in numbers::functions().into_iter().chain(others) {
             context.register_udf(function);
         }
         for aggregate in numbers::aggregates().into_iter().chain(postgres::aggregates()) {

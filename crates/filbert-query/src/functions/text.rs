@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow_array::Array;
 use arrow_array::builder::Int32Builder;
 use arrow_array::cast::AsArray;
+use arrow_array::{Array, StringViewArray};
 use arrow_schema::DataType;
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Volatility};
 use filbert_data::{FieldType, ToBlob, uuid_of};
 use filbert_grid::query::SqlSubject;
+use uuid::Uuid;
 
 use super::row::{
     Function, Texts, collect, collect_texts, constant_text, failed, is_integer, is_text, wrong_arguments,
@@ -36,9 +37,30 @@ pub(super) static JSON_AS_TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     }))
 });
 
+/// The name of the function that makes UUIDs of texts.
+pub(super) const CAST_UUID_NAME: &str = "cast_uuid";
+/// UUIDs that come up once.
+pub(super) fn random_uuid() -> ScalarUDF {
+    let no_arguments = |name: &str, types: &[DataType]| match types {
+        [] => Ok(Vec::new()),
+        _ => Err(wrong_arguments(name, types)),
+    };
+    let volatility = Volatility::Volatile;
+    Function::with_volatility(
+        "gen_random_uuid",
+        volatility,
+        no_arguments,
+        |_| Ok(FieldType::Uuid),
+        |args| {
+            let uuids = (0..args.number_rows).map(|_| Some(Uuid::new_v4().hyphenated().to_string()));
+            Ok(ColumnarValue::Array(Arc::new(uuids.collect::<StringViewArray>())))
+        },
+    )
+}
+
 /// A text as a UUID.
 pub(super) static CAST_UUID: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(Function::udf("cast_uuid", coerce_texts, |_| Ok(FieldType::Uuid), cast_uuid)));
+    LazyLock::new(|| Arc::new(Function::udf(CAST_UUID_NAME, coerce_texts, |_| Ok(FieldType::Uuid), cast_uuid)));
 
 fn returns_text(_: &ReturnFieldArgs<'_>) -> Result<FieldType> {
     Ok(FieldType::Varchar)

@@ -5,6 +5,7 @@ mod calls;
 pub(crate) mod columns;
 pub(crate) mod context;
 mod dependencies;
+mod digits;
 pub(crate) mod fairness;
 pub(crate) mod groups;
 pub(crate) mod listed;

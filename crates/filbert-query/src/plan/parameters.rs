@@ -1,21 +1,26 @@
 //! The types of parameters of which neither the client nor an operator tells anything: that of what they stand beside.
 //!
-//! A parameter in an array, in `coalesce`, `nullif`, `greatest`, `least` or as a result of `CASE` has the type of the others there, as a text in
-//! quotes has in PostgreSQL.
+//! A parameter in an array, in `coalesce`, `nullif`, `greatest`, `least`, before `IN` or as a result of `CASE` has the type of the others
+//! there, as a text in quotes has in PostgreSQL. One that a function takes has the type that the function takes it as, one that is a condition
+//! is a truth value, and one behind LIMIT or OFFSET a whole number.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::logical_plan::{Projection, Union};
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
+use datafusion::logical_expr::logical_plan::{Limit, Projection, Union};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator};
 
+use crate::functions::taken_as;
 use crate::named::map_named;
 use crate::plan::planner::unaliased;
 
+/// Window functions that take the number of a row.
+const OF_PLACES: [&str; 4] = ["lag", "lead", "nth_value", "ntile"];
 /// Functions whose arguments are of one type.
 const OF_ONE_TYPE: [&str; 7] = ["coalesce", "nullif", "greatest", "least", "nvl", "ifnull", "make_array"];
 
@@ -24,6 +29,11 @@ pub(crate) fn infer_in_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
     let transformed = plan.transform_up_with_subqueries(|plan| {
         let plan = match plan {
             LogicalPlan::Union(union) => return in_union(union),
+            LogicalPlan::Limit(limit) => return Ok(in_limit(limit)),
+            LogicalPlan::Filter(mut filter) if is_open(&filter.predicate) => {
+                give(std::iter::once(&mut filter.predicate), Some(&of_type(DataType::Boolean)));
+                return Ok(Transformed::yes(LogicalPlan::Filter(filter)));
+            }
             plan => plan,
         };
         let schema = merge_schema(&plan.inputs());
@@ -39,6 +49,25 @@ pub(crate) fn infer_in_plan(plan: LogicalPlan) -> Result<LogicalPlan> {
         transformed.map_data(LogicalPlan::recompute_schema)
     })?;
     Ok(transformed.data)
+}
+
+/// Numbers of rows.
+fn in_limit(mut limit: Limit) -> Transformed<LogicalPlan> {
+    let numbers = limit.skip.iter_mut().chain(&mut limit.fetch).map(AsMut::as_mut);
+    let is_changed = give(numbers.flat_map(counted), Some(&of_type(DataType::Int64)));
+    Transformed::new_transformed(LogicalPlan::Limit(limit), is_changed)
+}
+
+/// What stands for a number of rows, without the casts that the planner puts around it.
+fn counted(mut expression: &mut Expr) -> Option<&mut Expr> {
+    while let Expr::Cast(cast) = expression {
+        expression = cast.expr.as_mut();
+    }
+    Some(expression)
+}
+
+fn of_type(data_type: DataType) -> FieldRef {
+    Arc::new(Field::new("", data_type, true))
 }
 
 /// Parameters that are columns of one query of a `UNION` have the types of the columns of the others.
@@ -95,16 +124,78 @@ pub(crate) fn infer(expression: Expr, schema: &DFSchema) -> Result<Transformed<E
                 let changed = give(call.args.iter_mut(), wanted.as_ref());
                 Transformed::new_transformed(Expr::ScalarFunction(call), changed)
             }
+            Expr::ScalarFunction(mut call) if call.args.iter().any(is_open) => {
+                let mut changed = false;
+                let wanted: Vec<Option<FieldRef>> = (0..call.args.len()).map(|at| taken(&call, at, schema)).collect();
+                for (arg, wanted) in call.args.iter_mut().zip(&wanted) {
+                    changed |= give(std::iter::once(arg), wanted.as_ref());
+                }
+                Transformed::new_transformed(Expr::ScalarFunction(call), changed)
+            }
+            Expr::WindowFunction(mut window) if OF_PLACES.contains(&window.fun.name()) => {
+                let place = if window.fun.name() == "ntile" { 0 } else { 1 };
+                let place = window.params.args.get_mut(place);
+                let changed = give(place.into_iter(), Some(&of_type(DataType::Int32)));
+                Transformed::new_transformed(Expr::WindowFunction(window), changed)
+            }
             Expr::Case(mut case) => {
                 let results = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
                 let wanted = common_type(results.chain(case.else_expr.as_deref()), schema);
                 let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
-                let changed = give(results.chain(case.else_expr.as_deref_mut()), wanted.as_ref());
+                let mut changed = give(results.chain(case.else_expr.as_deref_mut()), wanted.as_ref());
+                if case.expr.is_none() {
+                    let conditions = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+                    changed |= give(conditions, Some(&of_type(DataType::Boolean)));
+                }
                 Transformed::new_transformed(Expr::Case(case), changed)
+            }
+            Expr::InList(mut list) if is_open(&list.expr) => {
+                let wanted = common_type(list.list.iter(), schema);
+                let changed = give(std::iter::once(list.expr.as_mut()), wanted.as_ref());
+                Transformed::new_transformed(Expr::InList(list), changed)
+            }
+            Expr::BinaryExpr(mut compared)
+                if matches!(compared.op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom) =>
+            {
+                let wanted = common_type([compared.left.as_ref(), compared.right.as_ref()].into_iter(), schema);
+                let sides = [compared.left.as_mut(), compared.right.as_mut()].into_iter();
+                let changed = give(sides, wanted.as_ref());
+                Transformed::new_transformed(Expr::BinaryExpr(compared), changed)
             }
             other => Transformed::no(other),
         })
     })
+}
+
+/// The type that a function takes an argument as, where it is known whatever the others are.
+fn taken(call: &ScalarFunction, at: usize, schema: &DFSchema) -> Option<FieldRef> {
+    let of_siblings = || common_type(call.args.iter(), schema);
+    let of_items = || {
+        let types = call.args.iter().filter_map(|arg| arg.get_type(schema).ok());
+        let mut items = types.filter_map(|found| match found {
+            DataType::List(item) => Some(of_type(item.data_type().clone())),
+            _ => None,
+        });
+        items.next()
+    };
+    match (call.func.name(), at) {
+        ("generate_series", _) => of_siblings().or_else(|| Some(of_type(DataType::Int32))),
+        ("array_append" | "array_position" | "array_positions" | "array_remove" | "array_replace", 1..)
+        | ("array_prepend", 0) => of_items(),
+        ("make_date", _)
+        | ("round" | "trunc" | "left" | "right" | "repeat" | "lpad" | "rpad", 1)
+        | ("split_part", 2) => Some(of_type(DataType::Int32)),
+        ("make_time" | "make_timestamp" | "make_timestamptz", at) => {
+            let second = if call.func.name() == "make_time" { 2 } else { 5 };
+            match at.cmp(&second) {
+                Ordering::Less => Some(of_type(DataType::Int32)),
+                Ordering::Equal => Some(of_type(DataType::Float64)),
+                Ordering::Greater => None,
+            }
+        }
+        ("to_timestamp", 0) if call.args.len() == 1 => Some(of_type(DataType::Float64)),
+        _ => taken_as(&call.func, at).map(of_type),
+    }
 }
 
 fn is_open(expression: &Expr) -> bool {

@@ -12,19 +12,20 @@ use datafusion::logical_expr::{Distinct, Expr as LogicalExpr, LogicalPlan, lit};
 use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement as SqlStatement};
 use filbert_data::{FieldType, Value};
-use filbert_grid::query::{ColumnMeta, Dialect, SqlError};
+use filbert_grid::query::{ColumnMeta, Dialect, SqlError, arrow_type};
 
 use crate::asker::Asker;
 use crate::dialect::narrow_values;
 use crate::error::{data_error, of_datafusion, parsing_error};
-use crate::functions::array_parameters;
+use crate::functions::told_parameters;
 use crate::plan::columns::{name_columns, result_name};
 use crate::plan::context::plan_statement;
-use crate::plan::{groups, listed, order, scope, values, windows};
+use crate::plan::{digits, groups, listed, order, scope, values, windows};
 use crate::subqueries;
 use crate::tables::Tables;
 use crate::types::{
-    Length, Mark, REGPROC, field_type_of, field_type_of_arrow, filled_length, json_metadata, pg_type_of, scalar_of,
+    ARRAY_OF_NUMERIC, Length, Mark, NUMERIC, REGPROC, field_type_of, field_type_of_arrow, filled_length, json_metadata,
+    pg_type_of, scalar_of,
 };
 
 /// A query that is understood, before it is optimized.
@@ -33,6 +34,8 @@ pub(crate) struct PlannedQuery {
     pub(crate) columns: Arc<[ColumnMeta]>,
     /// The type of each parameter, where the query tells it.
     pub(crate) parameters: Vec<Option<DataType>>,
+    /// The same, as clients are told them.
+    pub(crate) told_parameters: Vec<Option<FieldType>>,
 }
 
 /// Plans a query.
@@ -54,7 +57,8 @@ pub(crate) async fn plan_query(
     let plan = plan_rewritten(state, tables, asker, query).await?;
     let (plan, columns) = told(state, plan, dialect)?;
     let parameters = parameter_types(&plan)?;
-    Ok(PlannedQuery { plan, columns, parameters })
+    let told_parameters = told_parameter_types(&plan, &parameters)?;
+    Ok(PlannedQuery { plan, columns, parameters, told_parameters })
 }
 
 /// A plan whose rows leave the engine, and what is told of its columns: of queries, and of what changes tell of the rows they change.
@@ -72,11 +76,17 @@ pub(crate) fn told(
     };
     let mut columns = columns_of(&plan);
     let fields = plan.schema().fields().iter().zip(pg_types).zip(casts);
-    for (column, ((field, pg_type), is_cast)) in Arc::make_mut(&mut columns).iter_mut().zip(fields) {
+    for (at, (column, ((field, pg_type), is_cast))) in Arc::make_mut(&mut columns).iter_mut().zip(fields).enumerate() {
         if is_cast && dialect != Dialect::Hazelcast && matches!(column.field_type, FieldType::Uuid | FieldType::Json) {
             column.field_type = field_type_of_arrow(field.data_type());
         }
         column.pg_type = pg_type.filter(|pg_type| *pg_type != REGPROC);
+        column.pg_type = column.pg_type.or_else(|| match column.field_type {
+            _ if dialect != Dialect::Postgres || digits::are_declared(&plan, at) => None,
+            FieldType::Decimal(Some(_)) => Some(NUMERIC),
+            FieldType::Array(ref item) if matches!(**item, FieldType::Decimal(Some(_))) => Some(ARRAY_OF_NUMERIC),
+            _ => None,
+        });
         // As PostgreSQL has it, a NULL of which nothing else is known is a text.
         if dialect != Dialect::Hazelcast && field.data_type().is_null() {
             column.field_type = FieldType::Varchar;
@@ -244,9 +254,9 @@ fn filled_up(state: &SessionState, plan: LogicalPlan, casts: &[bool]) -> Result<
 /// The types of `$1`, `$2`, .. in order.
 pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>>, SqlError> {
     let mut by_name = plan.get_parameter_types().map_err(|error| of_datafusion(&error))?;
-    let told = array_parameters(plan, |name, array| {
+    let told = told_parameters(plan, |name, field_type| {
         if let Some(place @ None) = by_name.get_mut(name) {
-            *place = Some(array);
+            *place = Some(arrow_type(&field_type));
         }
     });
     told.map_err(|error| of_datafusion(&error))?;
@@ -264,6 +274,22 @@ pub(crate) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>
         }
     }
     Ok(types)
+}
+
+/// The types of parameters as clients are told them: UUIDs and documents, which are texts for what is computed, by their own types.
+pub(crate) fn told_parameter_types(
+    plan: &LogicalPlan,
+    types: &[Option<DataType>],
+) -> Result<Vec<Option<FieldType>>, SqlError> {
+    let mut told: Vec<Option<FieldType>> = types.iter().map(|found| found.as_ref().map(field_type_of_arrow)).collect();
+    let found = told_parameters(plan, |name, field_type| {
+        let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
+        if let Some(place) = number.and_then(|number| told.get_mut(number.checked_sub(1)?)) {
+            *place = Some(field_type);
+        }
+    });
+    found.map_err(|error| of_datafusion(&error))?;
+    Ok(told)
 }
 
 /// Checks that there are as many values as parameters, and takes each as the type that the statement asks for.

@@ -63,9 +63,19 @@ fn wanted(union: &Union) -> Vec<Option<DataType>> {
 
 /// Whether an item of a query's list is a text in quotes, which is of the type that the others have.
 fn is_quoted(query: &LogicalPlan, at: usize) -> bool {
-    let LogicalPlan::Projection(projection) = query else { return false };
-    let item = projection.expr.get(at).map(unaliased);
-    matches!(item, Some(Expr::Literal(scalar, _)) if scalar.try_as_str().flatten().is_some())
+    quoted(query, at).is_some()
+}
+
+/// The text in quotes that an item of a query's list is.
+fn quoted(query: &LogicalPlan, at: usize) -> Option<&Expr> {
+    let projection = match query {
+        LogicalPlan::Projection(projection) => projection,
+        LogicalPlan::SubqueryAlias(alias) => return quoted(&alias.input, at),
+        LogicalPlan::Distinct(Distinct::All(input)) => return quoted(input, at),
+        _ => return None,
+    };
+    let item = projection.expr.get(at).map(unaliased)?;
+    matches!(item, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()).then_some(item)
 }
 
 /// A union with all its columns in the types that they have together.
@@ -122,7 +132,8 @@ fn typed(join: Join) -> Result<Transformed<LogicalPlan>> {
 /// The rows of a plan, in the types that it has together with another; under the names that they have.
 fn as_one_type(plan: &Arc<LogicalPlan>, other: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
     let nothing = LogicalPlanBuilder::from(other.as_ref().clone()).filter(lit(false))?.build()?;
-    let union = united(Union::try_new_with_loose_types(vec![numbered(plan)?, numbered(&Arc::new(nothing))?])?)?;
+    let sides = vec![numbered(plan, Arc::clone(plan))?, numbered(other, Arc::new(nothing))?];
+    let union = united(Union::try_new_with_loose_types(sides)?)?;
     let columns = union.schema().columns().into_iter().zip(plan.schema().columns());
     let items =
         columns.map(|(column, Column { relation, name, .. })| Expr::Column(column).alias_qualified(relation, name));
@@ -130,11 +141,16 @@ fn as_one_type(plan: &Arc<LogicalPlan>, other: &Arc<LogicalPlan>) -> Result<Logi
     Ok(LogicalPlan::Projection(Projection::try_new(items, Arc::new(union))?))
 }
 
-/// The same rows, whose columns are called by their places: rules that make their types do not keep what they are of.
-fn numbered(plan: &Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
+/// Rows of a plan, whose columns are called by their places: rules that make their types do not keep what they are of. A text in quotes
+/// stands there again, as it is of the type that the other side has.
+fn numbered(plan: &LogicalPlan, rows: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     let columns = plan.schema().columns().into_iter().enumerate();
-    let items: Vec<Expr> = columns.map(|(at, column)| Expr::Column(column).alias(format!("${at}"))).collect();
-    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(items, Arc::clone(plan))?)))
+    let items = columns.map(|(at, column)| {
+        let quoted = quoted(plan, at).map_or_else(|| Expr::Column(column), Expr::clone);
+        quoted.alias(format!("${at}"))
+    });
+    let items: Vec<Expr> = items.collect();
+    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(items, rows)?)))
 }
 
 fn nodes_of(plan: &LogicalPlan) -> Result<usize> {

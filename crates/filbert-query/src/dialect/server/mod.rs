@@ -111,6 +111,13 @@ impl VisitorMut for Rewriter {
             all_of(matches.into_iter(), &op).into_iter().for_each(|all| *expression = all);
             return ControlFlow::Continue(());
         }
+        if rows::among(expression) {
+            return rows::rewrite(expression);
+        }
+        if let Some(matches) = operators::matches_with_items(expression) {
+            *expression = matches;
+            return ControlFlow::Continue(());
+        }
         match expression {
             Expr::Case { conditions, else_result, .. } if self.of == Dialect::Postgres => {
                 let results = conditions.iter_mut().map(|when| &mut when.result);

@@ -1,10 +1,12 @@
 //! Operators that are functions here, fields of rows, and operands that do not tell their type.
 
-use datafusion::sql::sqlparser::ast::{AccessExpr, BinaryOperator, DataType, Expr, Value, ValueWithSpan};
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, ArrayElemTypeDef, BinaryOperator, DataType, Expr, Value, ValueWithSpan,
+};
 use filbert_grid::query::Dialect;
 
 use super::super::json::{call, text};
-use super::values::cast;
+use super::values::{cast, written_array};
 use crate::functions::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY};
 
 /// Whether an expression does not say of which type it is: a parameter, a text in quotes.
@@ -121,7 +123,7 @@ pub(super) fn matches_with_each(expression: &Expr) -> Option<(Vec<Expr>, bool)> 
             Some((written_items(pattern)?.into_iter().map(like).collect(), true))
         }
         Expr::AnyOp { left, compare_op, right, .. } | Expr::AllOp { left, compare_op, right }
-            if matches(compare_op) =>
+            if sign_of(compare_op).is_some() =>
         {
             let one = |item| Expr::BinaryOp { left: left.clone(), op: compare_op.clone(), right: Box::new(item) };
             let is_any = matches!(expression, Expr::AnyOp { .. });
@@ -131,20 +133,48 @@ pub(super) fn matches_with_each(expression: &Expr) -> Option<(Vec<Expr>, bool)> 
     }
 }
 
-/// Whether an operator matches a text with a pattern.
-fn matches(op: &BinaryOperator) -> bool {
-    use BinaryOperator as Op;
-    matches!(
-        op,
-        Op::PGLikeMatch
-            | Op::PGNotLikeMatch
-            | Op::PGILikeMatch
-            | Op::PGNotILikeMatch
-            | Op::PGRegexMatch
-            | Op::PGRegexIMatch
-            | Op::PGRegexNotMatch
-            | Op::PGRegexNotIMatch
-    )
+/// The same over an array that is computed: `matches_each(text, patterns, operator, whether one is enough)`; `None` for all else.
+pub(super) fn matches_with_items(expression: &Expr) -> Option<Expr> {
+    let (left, sign, right, is_any) = match expression {
+        Expr::Like { any: true, negated, expr, pattern, escape_char: None } => {
+            (expr, if *negated { "!~~" } else { "~~" }, pattern, true)
+        }
+        Expr::ILike { any: true, negated, expr, pattern, escape_char: None } => {
+            (expr, if *negated { "!~~*" } else { "~~*" }, pattern, true)
+        }
+        Expr::AnyOp { left, compare_op, right, .. } => (left, sign_of(compare_op)?, right, true),
+        Expr::AllOp { left, compare_op, right } => (left, sign_of(compare_op)?, right, false),
+        _ => return None,
+    };
+    let mut array = right.as_ref();
+    while let Expr::Nested(inner) = array {
+        array = inner;
+    }
+    let patterns = match array {
+        Expr::Subquery(_) => return None,
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(written), .. }) => {
+            let texts = DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(DataType::Text), None));
+            cast(written_array(written, &DataType::Text)?, texts)
+        }
+        array => array.clone(),
+    };
+    let is_any = Expr::value(Value::Boolean(is_any));
+    Some(call("matches_each", vec![left.as_ref().clone(), patterns, text(sign), is_any], Vec::new(), None))
+}
+
+/// The sign of an operator that matches a text with a pattern.
+fn sign_of(op: &BinaryOperator) -> Option<&'static str> {
+    Some(match op {
+        BinaryOperator::PGLikeMatch => "~~",
+        BinaryOperator::PGNotLikeMatch => "!~~",
+        BinaryOperator::PGILikeMatch => "~~*",
+        BinaryOperator::PGNotILikeMatch => "!~~*",
+        BinaryOperator::PGRegexMatch => "~",
+        BinaryOperator::PGRegexIMatch => "~*",
+        BinaryOperator::PGRegexNotMatch => "!~",
+        BinaryOperator::PGRegexNotIMatch => "!~*",
+        _ => return None,
+    })
 }
 
 /// The items of an array that is written out; `None` of one without items, and of all else.

@@ -43,6 +43,25 @@ pub(crate) fn columns(expression: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
+/// Makes `(a, b) = ANY (query)` an `IN`, and `(a, b) <> ALL (query)` a `NOT IN`; whether the expression is one of these.
+pub(super) fn among(expression: &mut Expr) -> bool {
+    let (Expr::AnyOp { left, compare_op, right, .. } | Expr::AllOp { left, compare_op, right }) = &*expression else {
+        return false;
+    };
+    let negated = match (expression as &Expr, compare_op) {
+        (Expr::AnyOp { .. }, BinaryOperator::Eq) => false,
+        (Expr::AllOp { .. }, BinaryOperator::NotEq) => true,
+        _ => return false,
+    };
+    let mut query = right.as_ref();
+    while let Expr::Nested(inner) = query {
+        query = inner;
+    }
+    let (Some(_), Expr::Subquery(subquery)) = (columns(left), query) else { return false };
+    *expression = Expr::InSubquery { expr: left.clone(), subquery: subquery.clone(), negated };
+    true
+}
+
 /// Rewrites a comparison of rows, if the expression is one.
 pub(super) fn rewrite(expression: &mut Expr) -> ControlFlow<SqlError> {
     let done = match &mut *expression {

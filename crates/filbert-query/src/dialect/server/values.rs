@@ -12,7 +12,7 @@
 //! | `jsonb_agg(a ORDER BY b)` | `jsonb_array_of_items(array_agg(json_item(a) ORDER BY b))` |
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, BinaryOperator, CastKind, CharacterLength, DataType, DuplicateTreatment, Expr,
+    AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, CastKind, CharacterLength, DataType, DuplicateTreatment, Expr,
     Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Subscript, TypedString,
     UnaryOperator, Value, ValueWithSpan, Values,
 };
@@ -91,6 +91,7 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
         }
         Expr::Array(array) => array.elem.iter_mut().for_each(as_integer),
         Expr::Cast { expr, data_type: DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)), .. } => {
+            let is_of_its_own = cast_function(item, of).is_some() || is_varchar(item);
             // Each item is cast as one value is.
             if let Expr::Array(array) = expr.as_mut() {
                 for found in array.elem.iter_mut().filter(|found| !matches!(found, Expr::Array(_))) {
@@ -101,6 +102,15 @@ pub(super) fn rewrite(expression: &mut Expr, of: Dialect) -> Result<(), SqlError
                     }
                     rewrite(found, of)?;
                 }
+                // Then the array is of the type already, which a cast of the whole would lose where Arrow has none for it.
+                let is_flat = !array.elem.iter().any(|found| matches!(found, Expr::Array(_)));
+                if is_of_its_own && is_flat && of == Dialect::Postgres {
+                    *expression = array_of_cast_items(std::mem::take(&mut array.elem), item.as_ref().clone(), of)?;
+                }
+            } else if is_varchar(item) && of == Dialect::Postgres {
+                *expression = call("told_as_varchars", vec![taken(expression)], Vec::new(), None);
+            } else if let Some(function) = cast_of_arrays(item).filter(|_| of == Dialect::Postgres) {
+                *expression = call(function, vec![taken(expr)], Vec::new(), None);
             }
         }
         Expr::Cast { expr, data_type, array: false, format: None, .. } => {
@@ -180,6 +190,42 @@ pub(super) fn same_types(values: &mut Values, of: Dialect) {
             }
         }
     }
+}
+
+/// An array of items that are cast to a type: one without items is a part of another, which tells the type.
+fn array_of_cast_items(mut items: Vec<Expr>, item: DataType, of: Dialect) -> Result<Expr, SqlError> {
+    let is_empty = items.is_empty();
+    if is_empty {
+        let mut null = cast(Expr::value(Value::Null), item.clone());
+        rewrite(&mut null, of)?;
+        items.push(null);
+    }
+    if is_varchar(&item) {
+        let is_cast = |found: &&mut Expr| matches!(found, Expr::Cast { .. });
+        for found in items.iter_mut().filter(is_cast) {
+            *found = call("told_as_varchar", vec![taken(found)], Vec::new(), None);
+        }
+    }
+    let array = Expr::Array(Array { elem: items, named: true });
+    Ok(match is_empty {
+        true => call("array_section", vec![array, number(1), number(0)], Vec::new(), None),
+        false => array,
+    })
+}
+
+/// The function that casts to arrays of a type that Arrow has not.
+fn cast_of_arrays(item: &DataType) -> Option<&'static str> {
+    Some(match item {
+        DataType::Uuid => "cast_uuids",
+        DataType::JSON => "cast_json_documents",
+        DataType::JSONB => "cast_jsonbs",
+        _ => return None,
+    })
+}
+
+/// Whether a type is `varchar` of any length, which is a text but for its name.
+fn is_varchar(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Varchar(None) | DataType::CharacterVarying(None) | DataType::CharVarying(None))
 }
 
 fn number(number: i64) -> Expr {
@@ -348,5 +394,5 @@ pub(super) fn written_array(written: &str, item: &DataType) -> Option<Expr> {
             rows
         }
     };
-    Some(Expr::Array(datafusion::sql::sqlparser::ast::Array { elem: elements, named: true }))
+    Some(Expr::Array(Array { elem: elements, named: true }))
 }

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
     StatisticsArgs,
 };
 
+use super::array_shapes::{OfArrays, is_nested};
 use crate::types::{BPCHAR, Mark};
 
 /// All of them.
@@ -74,7 +75,9 @@ impl AggregateUDFImpl for Told {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        self.inner.accumulator(args)
+        let is_of_arrays = self.inner.name() == "array_agg" && is_nested(args.return_type());
+        let inner = self.inner.accumulator(args)?;
+        Ok(if is_of_arrays { Box::new(OfArrays(inner)) } else { inner })
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {

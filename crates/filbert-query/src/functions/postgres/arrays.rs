@@ -3,6 +3,7 @@
 //! An array of several dimensions is an array of arrays. Items are compared by their values; nulls are equal to each other and
 //! greater than all else, as in PostgreSQL's order of arrays.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use bigdecimal::{BigDecimal, FromPrimitive};
@@ -10,8 +11,10 @@ use datafusion::common::Result;
 use filbert_data::{FieldType, Value};
 
 use super::super::server::native::{Call, Native, Take, bool, int4, of_text, pure, text};
+use super::document::Document;
 use super::texts::push_output;
 use super::{refused, unserved};
+use crate::types::{BPCHAR, Length, Mark};
 
 /// Items of an array that is made, at most.
 const ITEMS_MAX: i64 = 1 << 20;
@@ -53,7 +56,9 @@ pub(super) const FUNCTIONS: &[Native] = &[
         }
         let (all, gone) = (items(call, 0)?, call.values.get(1).unwrap_or(&Value::Null));
         check_flat(all)?;
-        Ok(owned(all.iter().filter(|item| compare(item, gone) != Ordering::Equal).cloned().collect()))
+        let gone = compared(call, gone);
+        let is_kept = |item: &&Value<'_>| compare(&compared(call, item), &gone) != Ordering::Equal;
+        Ok(owned(all.iter().filter(is_kept).cloned().collect()))
     })
     .takes_nulls(),
     pure("array_replace", &[Take::Any, Take::Any, Take::Any], widest, |call| {
@@ -61,7 +66,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
             return Ok(Value::Null);
         }
         let (old, new) = (call.values.get(1).unwrap_or(&Value::Null), call.values.get(2).unwrap_or(&Value::Null));
-        Ok(owned(replaced(items(call, 0)?, old, new)))
+        Ok(owned(replaced(call, items(call, 0)?, &compared(call, old), new)))
     })
     .takes_nulls(),
     pure("array_position", &[Take::Any, Take::Any, Take::Int], int4, |call| {
@@ -137,18 +142,20 @@ pub(super) const FUNCTIONS: &[Native] = &[
         }
     }),
     pure("array_contains", &[Take::Any, Take::Any], bool, |call| {
-        Ok(Value::Boolean(contains(items(call, 0)?, items(call, 1)?)))
+        let (whole, part) = (compared_items(call, 0)?, compared_items(call, 1)?);
+        Ok(Value::Boolean(contains(&whole, &part)))
     }),
     pure("array_overlaps", &[Take::Any, Take::Any], bool, |call| {
         let (mut left, mut is_found) = (Vec::new(), false);
-        flattened(items(call, 0)?, &mut |item| left.push(item));
+        let (of_left, of_right) = (compared_items(call, 0)?, compared_items(call, 1)?);
+        flattened(&of_left, &mut |item| left.push(item));
         let is_in = |item: &Value<'_>| left.iter().any(|found| compare(found, item) == Ordering::Equal);
-        flattened(items(call, 1)?, &mut |item| is_found |= !item.is_null() && is_in(item));
+        flattened(&of_right, &mut |item| is_found |= !item.is_null() && is_in(item));
         Ok(Value::Boolean(is_found))
     }),
     pure("array_compare", &[Take::Any, Take::Any], int4, |call| {
         let (Some(left), Some(right)) = (call.values.first(), call.values.get(1)) else { return Ok(Value::Null) };
-        Ok(Value::Int32(match compare(left, right) {
+        Ok(Value::Int32(match compare(&compared(call, left), &compared(call, right)) {
             Ordering::Less => -1,
             Ordering::Equal => 0,
             Ordering::Greater => 1,
@@ -311,13 +318,34 @@ fn flattened<'v>(items: &'v [Value<'v>], act: &mut impl FnMut(&'v Value<'v>)) {
     }
 }
 
-fn replaced<'v>(items: &[Value<'v>], old: &Value<'v>, new: &Value<'v>) -> Vec<Value<'v>> {
+fn replaced<'v>(call: &Call<'_>, items: &[Value<'v>], old: &Value<'_>, new: &Value<'v>) -> Vec<Value<'v>> {
     let one = |item: &Value<'v>| match item {
-        Value::Array(items) => Value::Array(replaced(items, old, new)),
-        item if compare(item, old) == Ordering::Equal => new.clone(),
+        Value::Array(items) => Value::Array(replaced(call, items, old, new)),
+        item if compare(&compared(call, item), old) == Ordering::Equal => new.clone(),
         item => item.clone(),
     };
     items.iter().map(one).collect()
+}
+
+/// Whether an argument is a text of fixed length or an array of them, whose blanks at the end do not count in comparisons.
+fn are_fixed(call: &Call<'_>) -> bool {
+    let arrays = Mark::of_oid(BPCHAR, Length::Unknown).of_array().oid;
+    call.pg_types.iter().any(|oid| oid.is_some() && (*oid == Some(BPCHAR) || *oid == arrays))
+}
+
+/// A value as it is compared by a call.
+fn compared<'v>(call: &Call<'_>, value: &'v Value<'v>) -> Cow<'v, Value<'v>> {
+    match value {
+        Value::Array(items) if are_fixed(call) => Cow::Owned(Value::Array(without_blanks(items))),
+        Value::Text(text) if are_fixed(call) => Cow::Owned(Value::Text(text.trim_end_matches(' ').into())),
+        value => Cow::Borrowed(value),
+    }
+}
+
+/// The items of an argument as they are compared by a call.
+fn compared_items<'c>(call: &'c Call<'_>, at: usize) -> Result<Cow<'c, [Value<'c>]>> {
+    let items = items(call, at)?;
+    Ok(if are_fixed(call) { Cow::Owned(without_blanks(items)) } else { Cow::Borrowed(items) })
 }
 
 fn without_blanks<'v>(items: &'v [Value<'v>]) -> Vec<Value<'v>> {
@@ -337,7 +365,9 @@ fn positions(call: &Call<'_>) -> Result<Option<Vec<i32>>> {
     if all.iter().any(|item| matches!(item, Value::Array(_))) {
         return Err(unserved("searching for elements in multidimensional arrays is not supported"));
     }
-    let found = (1..).zip(all).filter(|(_, item)| compare(item, wanted) == Ordering::Equal).map(|(at, _)| at);
+    let wanted = compared(call, wanted);
+    let is_found = |item: &Value<'_>| compare(&compared(call, item), &wanted) == Ordering::Equal;
+    let found = (1..).zip(all).filter(|(_, item)| is_found(item)).map(|(at, _)| at);
     Ok(Some(found.collect()))
 }
 
@@ -368,12 +398,23 @@ pub(super) fn compare(left: &Value<'_>, right: &Value<'_>) -> Ordering {
         (Value::Timestamp(left), Value::Timestamp(right)) => left.cmp(right),
         (Value::TimestampTz(left), Value::TimestampTz(right)) => left.cmp(right),
         (Value::Uuid(left), Value::Uuid(right)) => left.cmp(right),
+        (Value::Json(left), Value::Json(right)) => match (key_of_document(left), key_of_document(right)) {
+            (Some(left), Some(right)) => left.cmp(&right),
+            _ => left.cmp(right),
+        },
         (Value::Text(left) | Value::Json(left), Value::Text(right) | Value::Json(right)) => left.cmp(right),
         (left, right) => match (whole(left), whole(right)) {
             (Some(left), Some(right)) => left.cmp(&right),
             _ => numbers(left, right),
         },
     }
+}
+
+/// What documents are compared by; `None` of what is none.
+fn key_of_document(text: &str) -> Option<Vec<u8>> {
+    let mut key = Vec::new();
+    Document::parse(text).ok()?.append_key(&mut key);
+    Some(key)
 }
 
 fn whole(value: &Value<'_>) -> Option<i64> {

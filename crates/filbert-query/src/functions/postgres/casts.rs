@@ -7,8 +7,10 @@ use filbert_grid::query::SqlSubject;
 use super::super::server::native::{Call, Native, Take, of_text, pure, text};
 use super::refused;
 use super::texts::output;
+use crate::arrays;
+use crate::catalog::DeclaredType;
 use crate::error::{carried, data_error};
-use crate::types::{BPCHAR, VARCHAR};
+use crate::types::{ARRAY_OF_JSON, ARRAY_OF_JSONB, BPCHAR, Length, Mark, UUID, VARCHAR};
 
 pub(super) const FUNCTIONS: &[Native] = &[
     // Text of at most so many characters: the others are cut off.
@@ -34,6 +36,22 @@ pub(super) const FUNCTIONS: &[Native] = &[
         Some(Value::Text(text)) => Ok(Value::Bytes(bytes(text)?.into())),
         _ => Err(refused("42846", "only texts can be cast to bytea")),
     }),
+    pure(
+        "cast_uuids",
+        &[Take::Any],
+        |_| array_of(FieldType::Uuid),
+        |call| array(call, &DeclaredType::Plain(FieldType::Uuid)),
+    )
+    .of_pg_type(|_| Mark::of_oid(UUID, Length::Unknown).of_array().oid),
+    pure(
+        "cast_json_documents",
+        &[Take::Any],
+        |_| array_of(FieldType::Json),
+        |call| array(call, &DeclaredType::Plain(FieldType::Json)),
+    )
+    .of_pg_type(|_| Some(ARRAY_OF_JSON)),
+    pure("cast_jsonbs", &[Take::Any], |_| array_of(FieldType::Json), |call| array(call, &DeclaredType::Jsonb))
+        .of_pg_type(|_| Some(ARRAY_OF_JSONB)),
     pure("cast_text", &[Take::Any], text, |call| Ok(of_text(cast_output(call.values.first())))),
 ];
 
@@ -42,6 +60,19 @@ fn length_of(call: &Call<'_>, name: &str) -> Result<usize> {
         Some(0) | None => Err(refused("22023", format!("length for type {name} must be at least 1"))),
         Some(length) => Ok(length),
     }
+}
+
+fn array_of(item: FieldType) -> FieldType {
+    FieldType::Array(Box::new(item))
+}
+
+/// A value as an array of items of a type.
+fn array(call: &Call<'_>, item: &DeclaredType) -> Result<Value<'static>> {
+    let value = call.values.first().cloned().unwrap_or(Value::Null);
+    let array = arrays::convert(value, &array_of(item.field_type()), None).map_err(carried)?;
+    let Value::Array(items) = array else { return Ok(Value::Null) };
+    let items = items.into_iter().map(|value| Ok(item.fit("array", value).map_err(carried)?.into_owned()));
+    Ok(Value::Array(items.collect::<Result<_>>()?))
 }
 
 fn bytea(_: &[FieldType]) -> FieldType {

@@ -11,6 +11,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result};
+use datafusion::functions::unicode;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
     AggregateFunction, AggregateFunctionParams, InList, InSubquery, ScalarFunction, Sort,
@@ -310,6 +311,12 @@ fn aggregate(function: AggregateFunction, schema: &DFSchema) -> Result<Transform
             let message = format!("{name}(DISTINCT interval) is not served: take it of a query that has them once");
             return Err(unserved(message));
         }
+        (name @ "array_agg", false)
+            if distinct && args.first().is_some_and(|arg| kind(arg, schema) == Some(Kind::Document)) =>
+        {
+            let message = format!("{name}(DISTINCT jsonb) is not served: take it of a query that has them once");
+            return Err(unserved(message));
+        }
         (name, true) => match total(name) {
             Some(total) => (total, args, false),
             None => (func, args, distinct),
@@ -353,6 +360,17 @@ fn has_keys(schema: &DFSchema) -> bool {
     schema.fields().iter().any(|field| matches!(Kind::of(field), Some(Kind::Interval | Kind::Document)))
 }
 
+/// By which of equal documents one is shown: the shortest, so that the same one is in each run.
+fn shown_first(value: &Expr, schema: &DFSchema) -> Vec<Sort> {
+    match kind(value, schema) {
+        Some(Kind::Document) => {
+            let length = unicode::character_length().call(vec![value.clone()]);
+            vec![length.sort(true, false), value.clone().sort(true, false)]
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// Groups by keys, with the first value of each group.
 fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
     let schema = Arc::clone(aggregate.input.schema());
@@ -383,7 +401,7 @@ fn grouped(aggregate: Aggregate) -> Result<LogicalPlan> {
                     args: vec![group.clone()],
                     distinct: false,
                     filter: None,
-                    order_by: Vec::new(),
+                    order_by: shown_first(group, &schema),
                     null_treatment: None,
                 };
                 let first = Expr::AggregateFunction(AggregateFunction { func: first_value_udaf(), params });

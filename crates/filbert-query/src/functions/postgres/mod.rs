@@ -2,13 +2,13 @@
 //!
 //! | here | what |
 //! |---|---|
-//! | `patterns` | `LIKE`, `SIMILAR TO`, regular expressions and their functions |
+//! | `patterns`, `each` | `LIKE`, `SIMILAR TO`, regular expressions and their functions |
 //! | `expressions`, `matcher` | regular expressions translated, and how they are matched |
 //! | `json`, `document` | `jsonb` and `json` |
 //! | `texts`, `letters`, `digest` | functions of texts and bytes; upper and lower case; MD5 |
 //! | `bytes` | digests of bytes, and bytes as texts of an encoding |
 //! | `dates` | dates, times, time zones, intervals, their text forms and templates |
-//! | `arrays` | functions and operators of arrays |
+//! | `arrays`, `array_shapes` | functions and operators of arrays; arrays of arrays, which are rectangular |
 //! | `keys`, `extremes` | what is compared by a key: intervals, documents, arrays with nulls |
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
 //! | `quoted` | texts in quotes that are literals of another type |
@@ -17,12 +17,14 @@
 
 mod aggregates;
 mod array_order;
+mod array_shapes;
 mod arrays;
 mod bytes;
 mod casts;
 pub(crate) mod dates;
 mod digest;
 mod document;
+mod each;
 mod expressions;
 mod extremes;
 mod json;
@@ -44,6 +46,7 @@ use super::server::native;
 use crate::error::{carried, data_error};
 
 pub(super) use aggregates::aggregates;
+pub(super) use array_shapes::make_array;
 pub(crate) use casts::truth_of;
 pub(crate) use document::Document;
 pub(crate) use keys::{Keys, key_of};

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::super::row::text_of;
-use super::super::server::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY};
+use super::super::server::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY, no_array};
 use super::operators::{Kind, call, comparison, concatenated, is_quoted, kind};
 use super::told;
 use crate::catalogs::types;
@@ -102,6 +102,10 @@ fn items_of(sign: &ScalarValue, value: &Expr, array: &Expr, schema: &DFSchema) -
     // A text in quotes and a parameter are arrays of what they are compared with.
     let is_open = matches!(array, Expr::ScalarFunction(call) if call.func.name() == ARRAY_LIKE);
     let Ok(found) = array.get_type(schema) else { return Ok(()) };
+    let is_array = matches!(found, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..));
+    if !is_open && !found.is_null() && !is_array {
+        return Err(no_array());
+    }
     if is_open || !matches!(found, DataType::List(_)) || innermost(&found).is_null() {
         return Ok(());
     }

@@ -13,11 +13,14 @@ use filbert_data::{FieldType, Value};
 
 use super::super::row::{Function, Texts, collect_texts, is_text, wrong_arguments};
 use super::super::server::native::{Call, Native, Take, bool, int4, of_text, pure, text, texts};
+use super::each;
 use super::expressions::of_similar;
 use super::matcher::{self, Matcher, Span};
 use super::refused;
 
 pub(super) const FUNCTIONS: &[Native] = &[
+    // `text <operator> ANY (patterns)` or `ALL`.
+    pure("matches_each", &[Take::Text, Take::Texts, Take::Text, Take::Bool], bool, each::matches).takes_nulls(),
     pure("regexp_like", &[Take::Text, Take::Text, Take::Text], bool, |call| {
         matching(call, 2, "regexp_like", |matcher| Ok(Value::Boolean(matcher.is_match(call.text(0)))))
     })

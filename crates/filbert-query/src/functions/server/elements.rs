@@ -19,10 +19,11 @@ use filbert_data::{FieldType, Value};
 use filbert_grid::query::arrow_type;
 
 use super::super::row::{failed, is_text, text_of, wrong_arguments};
+use super::super::text::CAST_UUID_NAME;
 use crate::arrays;
 use crate::error::carried;
 use crate::scan::builder::ColumnBuilder;
-use crate::types::{field, field_type_of, field_type_of_arrow};
+use crate::types::{Mark, field, field_type_of, field_type_of_arrow};
 
 /// The function's name.
 pub(crate) const ARRAY_LIKE: &str = "array_like";
@@ -115,21 +116,34 @@ fn of_texts<'t>(texts: impl Iterator<Item = Option<&'t str>>, field_type: &Field
     Ok(column.finish())
 }
 
-/// Tells of each parameter that is taken as an array which type that is.
+/// Tells the types of parameters that no operator tells: of arrays that a value is compared with the items of, and of UUIDs.
 ///
 /// # Errors
 /// An expression has no type.
-pub(crate) fn array_parameters(plan: &LogicalPlan, mut tell: impl FnMut(&str, DataType)) -> Result<()> {
+pub(crate) fn told_parameters(plan: &LogicalPlan, mut tell: impl FnMut(&str, FieldType)) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
         node.apply_expressions(|expression| {
             expression.apply(|inner| {
-                if let Expr::ScalarFunction(call) = inner
-                    && call.func.name() == ARRAY_LIKE
-                    && let [Expr::Placeholder(parameter), item] = call.args.as_slice()
-                {
-                    let (_, item) = item.to_field(&schema)?;
-                    tell(&parameter.id, arrow_type(&array_type(field_type_of(&item), item.data_type())));
+                match inner {
+                    Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
+                        (ARRAY_LIKE, [Expr::Placeholder(parameter), item]) => {
+                            let (_, item) = item.to_field(&schema)?;
+                            tell(&parameter.id, array_type(field_type_of(&item), item.data_type()));
+                        }
+                        (CAST_UUID_NAME, [Expr::Placeholder(parameter)]) => tell(&parameter.id, FieldType::Uuid),
+                        _ => {}
+                    },
+                    Expr::InList(list)
+                        if list.expr.to_field(&schema).is_ok_and(|(_, field)| Mark::of(&field).is_uuid()) =>
+                    {
+                        for item in &list.list {
+                            if let Expr::Placeholder(parameter) = item {
+                                tell(&parameter.id, FieldType::Uuid);
+                            }
+                        }
+                    }
+                    _ => {}
                 }
                 Ok(TreeNodeRecursion::Continue)
             })

@@ -17,8 +17,9 @@ use std::sync::{Arc, LazyLock};
 use datafusion::logical_expr::ScalarUDF;
 use filbert_grid::query::Dialect;
 
-pub(crate) use elements::{ARRAY_LIKE, array_parameters};
-pub(crate) use quantified::{COMPARE_ALL, COMPARE_ANY};
+pub(crate) use elements::{ARRAY_LIKE, told_parameters};
+pub(crate) use native::taken_as;
+pub(crate) use quantified::{COMPARE_ALL, COMPARE_ANY, no_array};
 pub(crate) use rows::ARRAY_OF_ROWS;
 
 /// The name of an object's number, for rules that put it in the place of a cast.
@@ -32,7 +33,7 @@ pub(super) fn functions(dialect: Dialect) -> Vec<ScalarUDF> {
     let groups = [session::FUNCTIONS, objects::FUNCTIONS, names::FUNCTIONS, text::FUNCTIONS, json::FUNCTIONS];
     let native = groups.into_iter().flatten().map(native::udf);
     let others = [REG_NAME.as_ref().clone(), ARRAY_LIKE_UDF.as_ref().clone(), expand::udf(), rows::udf()];
-    native.chain(others).chain(quantified::udfs(dialect)).collect()
+    native.chain(others).chain(quantified::udfs(dialect)).chain([super::text::random_uuid()]).collect()
 }
 
 /// Those about the time, which Hazelcast's users have as well.

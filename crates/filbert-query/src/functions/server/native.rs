@@ -203,6 +203,19 @@ pub(in crate::functions) fn udf(native: &'static Native) -> ScalarUDF {
     ScalarUDF::new_from_impl(Wrapped { native, signature: Signature::user_defined(volatility) })
 }
 
+/// The type that a function takes an argument as, where that is one; `None` of functions that are no rows of tables.
+pub(crate) fn taken_as(function: &ScalarUDF, at: usize) -> Option<DataType> {
+    let wrapped = function.inner().downcast_ref::<Wrapped>()?;
+    match wrapped.native.takes.get(at)? {
+        Take::Text => Some(DataType::Utf8View),
+        Take::Int => Some(DataType::Int32),
+        Take::Float => Some(DataType::Float64),
+        Take::Bool => Some(DataType::Boolean),
+        Take::Texts => Some(DataType::new_list(DataType::Utf8View, true)),
+        Take::Any | Take::Rest => None,
+    }
+}
+
 impl PartialEq for Wrapped {
     fn eq(&self, other: &Self) -> bool {
         self.native.name == other.native.name

@@ -12,7 +12,7 @@ use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field};
 use datafusion::arrow::compute::kernels::cmp;
 use datafusion::arrow::compute::take;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
@@ -69,10 +69,8 @@ impl ScalarUDFImpl for Quantified {
             DataType::LargeList(field) | DataType::FixedSizeList(field, _) => (field.data_type(), 1),
             DataType::List(_) => innermost(array),
             DataType::Null => (item, 1),
-            _ => {
-                let message = "op ANY/ALL (array) requires array on right side";
-                return Err(carried(parsing_error(message).with_sqlstate("42809")));
-            }
+            // Refused by what knows more of the statement: an error from here is told in other words.
+            _ => return Ok(types.to_vec()),
         };
         let common = compared_as(item, of_array, self.dialect)
             .or_else(|| comparison_coercion(item, of_array))
@@ -113,12 +111,20 @@ impl ScalarUDFImpl for Quantified {
         let operator = text_of(operator).unwrap_or_default();
         let is_scalar = matches!((item, array), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
         let rows = if is_scalar { 1 } else { args.number_rows };
+        if !matches!(array.data_type(), DataType::List(_)) {
+            return Err(no_array());
+        }
         let result = self.compare(operator, &item.to_array(rows)?, &array.to_array(rows)?)?;
         if is_scalar {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
         }
         Ok(ColumnarValue::Array(result))
     }
+}
+
+/// The error of a comparison with the items of what is no array.
+pub(crate) fn no_array() -> DataFusionError {
+    carried(parsing_error("op ANY/ALL (array) requires array on right side").with_sqlstate("42809"))
 }
 
 /// What is within arrays that may be nested, and how deep.

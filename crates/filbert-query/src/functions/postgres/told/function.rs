@@ -19,8 +19,10 @@ pub(super) fn told_as(expression: Expr, mark: Mark) -> Expr {
 }
 
 /// What statements are rewritten to.
-pub(in crate::functions::postgres) fn functions() -> [ScalarUDF; 1] {
-    [ScalarUDF::new_from_impl(ToldAs::new("told_as_varchar", Mark::of_oid(VARCHAR, Length::Unknown)))]
+pub(in crate::functions::postgres) fn functions() -> [ScalarUDF; 2] {
+    let varchar = Mark::of_oid(VARCHAR, Length::Unknown);
+    [("told_as_varchar", varchar), ("told_as_varchars", varchar.of_array())]
+        .map(|(name, mark)| ScalarUDF::new_from_impl(ToldAs::new(name, mark)))
 }
 
 /// Its argument, as one of a type.

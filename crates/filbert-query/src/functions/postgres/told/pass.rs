@@ -40,7 +40,7 @@ const OF_ANY: [&str; 14] = [
     "to_jsonb",
 ];
 /// The functions of `~`, SIMILAR TO and ILIKE: as for LIKE, the blanks of the text count, and those of the pattern do not.
-const OF_MATCHES: [&str; 2] = ["lower_as_it_is", "text_matches"];
+const OF_MATCHES: [&str; 3] = ["lower_as_it_is", "matches_each", "text_matches"];
 /// The functions of `ANY` and `ALL` over an array.
 const OF_ITEMS: [&str; 2] = [COMPARE_ANY, COMPARE_ALL];
 /// What blanks are put in order with.
