@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use filbert_data::PartitionId;
 use filbert_store::{Millis, Partition};
+use openraft::async_runtime::WatchReceiver;
 use openraft::errors::RaftError;
 use openraft::impls::EmptyNode;
 use openraft::{AsyncRuntime, Instant};
@@ -27,8 +28,9 @@ use crate::raft_log::{RaftLog, Size};
 use crate::replica::{Machine, Replica};
 use crate::snapshot::{SnapshotData, Taking};
 use crate::state_machine::StateMachine;
+use crate::telling::Telling;
 use crate::transport::Transport;
-use crate::types::{Raft, Vote};
+use crate::types::{LogId, Raft, Vote};
 use crate::wire::{Request, Response, Source};
 use crate::{
     GroupCounters, GroupError, GroupId, GroupSettings, MemberId, OriginId, OwnedReply, ReadError, RequestError,
@@ -122,7 +124,8 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         let failed = |why: String| GroupError { group, what: "cannot be started", why };
         let config = settings.consensus().validate().map_err(|error| failed(error.to_string()))?;
         let clock = Arc::new(GroupClock::new(wall, settings.clock_reserve_ms()));
-        let replica = Arc::new(Replica::new(group, state, settings.origins, Arc::clone(&clock)));
+        let telling = Arc::<Telling>::default();
+        let replica = Arc::new(Replica::new(group, state, settings.origins, Arc::clone(&clock), Arc::clone(&telling)));
         let log = RaftLog::new(settings.entry_bytes_max.saturating_mul(4));
         let (timeout, page_bytes) = (settings.request_timeout(), settings.page_bytes);
         let install_timeout = timeout.max(Duration::from_millis(settings.install_ms_max));
@@ -145,6 +148,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             install_timeout,
             commit_hold,
             hurry: Arc::clone(&hurry),
+            telling,
             page_bytes,
             bytes_per_s_max,
             counting: of_counting,
@@ -359,10 +363,15 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     async fn handle(&self, request: Request<R>) -> Result<Response<R>, RequestError> {
         let raft = &self.0.raft;
         match request {
-            Request::Append(append) => raft.append_entries(append).await.map(Response::Append),
+            Request::Append(append) => {
+                self.heard(append.vote, append.leader_commit);
+                raft.append_entries(append).await.map(Response::Append)
+            }
             Request::Vote(vote) => raft.vote(vote).await.map(Response::Vote),
             Request::PreVote(vote) => raft.pre_vote(vote).await.map(Response::Vote),
             Request::Transfer(transfer) => {
+                // Who hands over has applied all of its log, and told of it.
+                self.heard(*transfer.from_leader(), transfer.last_log_id().copied());
                 let handled = raft.handle_transfer_leader(transfer).await;
                 handled.map(|accepted| Response::Transfer { accepted: accepted.is_ok() }).map_err(RaftError::Fatal)
             }
@@ -371,6 +380,12 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             }
         }
         .map_err(|error| self.has_failed(&error))
+    }
+
+    /// Takes note that another member leads, and of what it has committed, before that is followed.
+    fn heard(&self, vote: Vote, committed: Option<LogId>) {
+        let own = || self.0.raft.metrics().borrow_watched().local_committed.map(|last| last.index);
+        self.0.replica.telling.heard(vote.leader_id.term, committed.map(|last| last.index), own);
     }
 
     fn has_failed(&self, error: &impl ToString) -> RequestError {
@@ -412,6 +427,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             }
         };
         let (meta, taken) = brought;
+        self.heard(vote, meta.last_log_id);
         let snapshot = openraft::Snapshot { meta, snapshot: SnapshotData::Taken(Box::new(taken)) };
         let installed = self.0.raft.install_full_snapshot(vote, snapshot).await;
         installed.map(|answer| Response::Installed(answer.vote)).map_err(|error| self.has_failed(&error))

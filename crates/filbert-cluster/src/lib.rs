@@ -26,6 +26,8 @@
 //! - What a read has kept alive is told to the log before it would expire there, and forgotten by who leads anew.
 //! - A group that has lost its majority serves nobody, until it is formed anew of a copy that is left ([`Group::reform`]), in a later
 //!   [`Epoch`]: members of another epoch are not listened to.
+//! - A leader tells of what it has committed (`telling.rs`): listeners hear of each change from one member, and from two at most where a
+//!   leader was lost.
 //! - Log, answers, waiting submissions and pages have limits, which are settings.
 //! - Bytes from other members give errors, never a panic.
 //!
@@ -57,6 +59,7 @@ mod settings;
 mod snapshot;
 mod state_machine;
 mod status;
+mod telling;
 mod transport;
 mod types;
 mod upkeep;
@@ -68,12 +71,12 @@ pub use group::{Group, ReadPoint, Turn, WallClock};
 pub use heartbeats::SharedHeartbeats;
 pub use ids::{Epoch, GroupId, MemberId, OriginId};
 pub use origins::OriginLimits;
-pub use partitions::Partitions;
+pub use partitions::{ChangeListener, Partitions};
 pub use reform::{GroupCopy, Position};
 pub use replicas::{CurrentEpoch, Replicas};
 pub use runtime::{BootInstant, BootRuntime, BootSleep, BootTimeout, TimeIsOver};
 pub use settings::GroupSettings;
-pub use state_machine::{Applying, StateMachine, StateMachineError};
+pub use state_machine::{Applying, EntryAt, StateMachine, StateMachineError};
 pub use status::GroupStatus;
 pub use transport::{BoxFuture, Lane, Transport};
 pub use wire::{OwnedReply, read_replies, write_replies};

@@ -24,6 +24,7 @@ use crate::clock::GroupClock;
 use crate::counters::{Counting, add};
 use crate::snapshot::SnapshotData;
 use crate::state_machine::StateMachine;
+use crate::telling::Telling;
 use crate::transport::{Lane, Transport};
 use crate::types::{Types, Vote};
 use crate::wire::{Head, Request, Response};
@@ -48,6 +49,7 @@ pub(crate) struct Links<S> {
     /// How long news of a commit may wait for a request that goes anyway.
     pub(crate) commit_hold: Duration,
     pub(crate) hurry: Arc<Hurry>,
+    pub(crate) telling: Arc<Telling>,
     pub(crate) page_bytes: usize,
     /// Of a snapshot.
     pub(crate) bytes_per_s_max: u64,
@@ -69,6 +71,7 @@ impl<S> Clone for Links<S> {
             install_timeout: self.install_timeout,
             commit_hold: self.commit_hold,
             hurry: Arc::clone(&self.hurry),
+            telling: Arc::clone(&self.telling),
             page_bytes: self.page_bytes,
             bytes_per_s_max: self.bytes_per_s_max,
             counting: Arc::clone(&self.counting),
@@ -145,6 +148,7 @@ impl<S: StateMachine> Link<S> {
     ) -> impl Future<Output = Result<AppendEntriesResponse<Types<R>>, Failed<R>>> + Send + use<R, S> {
         let (clock, target, term) = (Arc::clone(&self.links.clock), self.target, append.vote.leader_id.term);
         clock.promise();
+        self.links.telling.leads(term);
         let (acknowledged_ns, sent_ns) = (Arc::clone(&self.links.acknowledged_ns), (self.links.now_ns)());
         let call = self.call(lane, RPCTypes::AppendEntries, &Request::Append(append));
         async move {

@@ -102,10 +102,11 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
     }
 
     /// Hands leadership over. From now on this member serves no reads in its term, and takes no writes, whether the other one takes over
-    /// or not: then the others elect. What reads have kept alive is told to the log before.
+    /// or not: then the others elect. What reads have kept alive is told to the log before, and what is on its way is applied here, so that this
+    /// member tells of all that was proposed under it, and the next one of all else: meanwhile submissions wait.
     ///
     /// # Errors
-    /// The group has stopped.
+    /// The group has stopped, or what is on its way takes longer than a request may: then this member leads on.
     pub async fn transfer_leadership(&self, to: MemberId) -> Result<(), GroupError> {
         let touches = if self.has_lease().is_some() { upkeep::touches(&self.0) } else { Bytes::new() };
         if !touches.is_empty() {
@@ -115,6 +116,12 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             if told.is_ok() {
                 let _applied = R::timeout(self.0.settings.request_timeout(), applied).await;
             }
+        }
+        let _held = self.0.waiting.hold();
+        let timeout = self.0.settings.request_timeout();
+        if R::timeout(timeout, self.0.waiting.landed()).await.is_err() {
+            let why = format!("what is on its way was not applied within {timeout:?}");
+            return Err(self.failed("does not hand leadership over yet", why));
         }
         let term = self.0.raft.metrics().borrow_watched().current_term;
         self.0.lease.revoke(term);

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use filbert_data::PartitionId;
 use filbert_store::{
-    Caller, Change, Command, Decoder, Encoder, LogCommand, MapId, Millis, NoLayouts, NoObserver, Partition,
+    Caller, Change, Command, Decoder, Encoder, Event, LogCommand, MapId, Millis, NoLayouts, Observer, Partition,
     PartitionSettings, SeveralExport, SeveralImport,
 };
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::state_machine::{Applying, StateMachine, StateMachineError};
+use crate::state_machine::{Applying, EntryAt, StateMachine, StateMachineError};
 use crate::{GroupId, GroupSettings, OwnedReply, SubmitError};
 
 /// The partitions of one group on one member.
@@ -21,6 +21,21 @@ pub struct Partitions {
     groups: u32,
     hash_seed: u64,
     cells: Arc<Cells>,
+    listener: Option<Arc<ChangeListener>>,
+}
+
+/// Hears of each change on every member, and whether it is this member's to tell.
+pub type ChangeListener = dyn Fn(&Event<'_>, bool) + Send + Sync;
+
+/// Passes changes on.
+struct Passing<'l>(Option<(&'l ChangeListener, bool)>);
+
+impl Observer for Passing<'_> {
+    fn observe(&mut self, event: &Event<'_>) {
+        if let Some((listener, tells)) = self.0 {
+            listener(event, tells);
+        }
+    }
 }
 
 struct Cells {
@@ -36,7 +51,13 @@ impl Partitions {
         let ids = (0..settings.partitions).map(PartitionId).filter(|id| GroupId::of(*id, groups) == group);
         let make = |id| Mutex::new(Partition::new(PartitionSettings { id, hash_seed, reads_before_commands: true }));
         let cells = Cells { partitions: ids.map(make).collect(), is_exporting: AtomicBool::new(false) };
-        Partitions { group, groups, hash_seed, cells: Arc::new(cells) }
+        Partitions { group, groups, hash_seed, cells: Arc::new(cells), listener: None }
+    }
+
+    /// Has somebody hear of all changes.
+    #[must_use]
+    pub fn with_listener(self, listener: Arc<ChangeListener>) -> Self {
+        Partitions { listener: Some(listener), ..self }
     }
 
     /// The partition's cell, if it is of this group.
@@ -53,7 +74,7 @@ impl Partitions {
     fn apply_commands(
         &self,
         commands: &Bytes,
-        now: Millis,
+        at: EntryAt,
         mut replied: impl FnMut(OwnedReply),
     ) -> Result<(), StateMachineError> {
         if commands.is_empty() {
@@ -63,13 +84,14 @@ impl Partitions {
             let (id, command) = command?;
             let command = match command {
                 // The leader's stamp is the time at which everything of a batch happens.
-                LogCommand::Change(command) => LogCommand::Change(Command { now, ..command }),
+                LogCommand::Change(command) => LogCommand::Change(Command { now: at.stamp, ..command }),
                 command => command,
             };
             let Some(cell) = self.cell(id) else {
                 return Err(StateMachineError::Unfit(format!("{id} is not of group {}", self.group)));
             };
-            replied(cell.lock().apply_logged(&command, &NoLayouts, &mut NoObserver).into());
+            let mut observer = Passing(self.listener.as_deref().map(|listener| (listener, at.tells)));
+            replied(cell.lock().apply_logged(&command, &NoLayouts, &mut observer).into());
         }
         Ok(())
     }
@@ -128,15 +150,14 @@ impl StateMachine for Partitions {
 
     fn apply(
         &self,
-        stamp: Millis,
-        _: bool,
+        at: EntryAt,
         submissions: Vec<Applying<Self::Awaiting>>,
     ) -> Result<Vec<Vec<OwnedReply>>, StateMachineError> {
         let mut all = Vec::with_capacity(submissions.len());
         for Applying { touches, commands, awaiting, wants_replies } in submissions {
-            self.apply_commands(&touches, stamp, |_| {})?;
+            self.apply_commands(&touches, at, |_| {})?;
             let mut replies = Vec::new();
-            self.apply_commands(&commands, stamp, |reply| replies.push(reply))?;
+            self.apply_commands(&commands, at, |reply| replies.push(reply))?;
             let kept = if wants_replies { replies.clone() } else { Vec::new() };
             if let Some(awaiting) = awaiting {
                 self.answer(awaiting, Ok(replies));

@@ -20,7 +20,7 @@ use crate::replica::Replica;
 use crate::state_machine::StateMachine;
 use crate::types::{Batch, Committed, OnResult, Types};
 use crate::wire::{BatchEntry, Source, Submission, write_batch};
-use crate::{MemberId, OriginId, SubmitError};
+use crate::{GroupSettings, MemberId, OriginId, SubmitError};
 
 /// What a submission that waits takes beside its commands.
 pub(crate) const SUBMISSION_OVERHEAD_BYTES: usize = size_of::<Submission>();
@@ -65,14 +65,19 @@ impl<S: StateMachine, T> Waits<S, T> {
 pub(crate) struct Waiting<S: StateMachine, T> {
     submissions: Mutex<VecDeque<Waits<S, T>>>,
     bytes: AtomicUsize,
+    /// Grows while `submissions` is locked: whoever hands over waits for zero.
     entries_on_way: AtomicUsize,
+    /// How many hold submissions back. Grows as above.
+    holding: AtomicUsize,
     changed: Notify,
+    /// An entry that was on its way has its result.
+    landed: Notify,
 }
 
 impl<S: StateMachine, T> Default for Waiting<S, T> {
     fn default() -> Self {
-        let (submissions, bytes, entries_on_way) = Default::default();
-        Waiting { submissions, bytes, entries_on_way, changed: Notify::new() }
+        let (submissions, bytes, entries_on_way, holding) = Default::default();
+        Waiting { submissions, bytes, entries_on_way, holding, changed: Notify::new(), landed: Notify::new() }
     }
 }
 
@@ -111,8 +116,37 @@ impl<S: StateMachine, T: Instant> Waiting<S, T> {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    fn take(&self, bytes_max: usize) -> Vec<Waits<S, T>> {
+    /// Takes what goes into the next entry, which counts as one on its way from now on.
+    fn take_entry(self: &Arc<Self>, bytes_max: usize, on_way_max: usize) -> Option<Taken<S, T>> {
         let mut submissions = self.submissions.lock();
+        let is_full = self.entries_on_way.load(Ordering::SeqCst) >= on_way_max.max(1);
+        if is_full || submissions.is_empty() || self.holding.load(Ordering::SeqCst) > 0 {
+            return None;
+        }
+        self.entries_on_way.fetch_add(1, Ordering::SeqCst);
+        Some((self.take(&mut submissions, bytes_max), OnWay(Arc::clone(self))))
+    }
+
+    /// Holds submissions back until what is returned is dropped.
+    pub(crate) fn hold(self: &Arc<Self>) -> Held<S, T> {
+        let _taking = self.submissions.lock();
+        self.holding.fetch_add(1, Ordering::SeqCst);
+        Held(Arc::clone(self))
+    }
+
+    /// Waits until no entry is on its way: all that this member has proposed has its result, and is applied if it was committed.
+    pub(crate) async fn landed(&self) {
+        loop {
+            let mut landed = std::pin::pin!(self.landed.notified());
+            landed.as_mut().enable();
+            if self.entries_on_way.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            landed.await;
+        }
+    }
+
+    fn take(&self, submissions: &mut VecDeque<Waits<S, T>>, bytes_max: usize) -> Vec<Waits<S, T>> {
         let (mut taken, mut bytes) = (Vec::new(), 0);
         while bytes < bytes_max
             && let Some(submission) = submissions.pop_front()
@@ -143,12 +177,26 @@ impl<S: StateMachine, T: Instant> Waiting<S, T> {
     }
 }
 
+/// What goes into an entry, and the entry as one on its way.
+type Taken<S, T> = (Vec<Waits<S, T>>, OnWay<S, T>);
+
 /// Counts an entry as long as it is on its way.
 struct OnWay<S: StateMachine, T>(Arc<Waiting<S, T>>);
 
 impl<S: StateMachine, T> Drop for OnWay<S, T> {
     fn drop(&mut self) {
         self.0.entries_on_way.fetch_sub(1, Ordering::SeqCst);
+        self.0.changed.notify_one();
+        self.0.landed.notify_waiters();
+    }
+}
+
+/// Holds submissions back as long as it is there.
+pub(crate) struct Held<S: StateMachine, T>(Arc<Waiting<S, T>>);
+
+impl<S: StateMachine, T> Drop for Held<S, T> {
+    fn drop(&mut self) {
+        self.0.holding.fetch_sub(1, Ordering::SeqCst);
         self.0.changed.notify_one();
     }
 }
@@ -170,17 +218,14 @@ impl<S: StateMachine, T: Instant> Drop for Told<S, T> {
 pub(crate) async fn run<R: AsyncRuntime, S: StateMachine>(group: Arc<Shared<R, S>>) {
     let waiting = Arc::clone(&group.waiting);
     while !group.has_stopped() {
-        let is_full = waiting.entries_on_way.load(Ordering::SeqCst) >= group.settings.entries_on_way_max.max(1);
-        let taken = if is_full { Vec::new() } else { waiting.take(group.settings.entry_bytes_max) };
-        if taken.is_empty() {
-            waiting.changed.notified().await;
-            continue;
+        let GroupSettings { entry_bytes_max, entries_on_way_max, .. } = group.settings;
+        match waiting.take_entry(entry_bytes_max, entries_on_way_max) {
+            Some((taken, on_way)) => propose(&group, taken, on_way).await,
+            None => waiting.changed.notified().await,
         }
-        waiting.entries_on_way.fetch_add(1, Ordering::SeqCst);
-        let on_way = OnWay(Arc::clone(&waiting));
-        propose(&group, taken, on_way).await;
     }
-    for waits in waiting.take(usize::MAX) {
+    let left = waiting.take(&mut waiting.submissions.lock(), usize::MAX);
+    for waits in left {
         let (member, id) = (group.member, group.replica.group);
         if let Some(awaits) = waits.awaits {
             awaits.refuse(&group.replica.state, SubmitError::NotLeader { member, group: id, leader: None });
@@ -205,6 +250,7 @@ async fn propose<R: AsyncRuntime, S: StateMachine>(
         }
         return;
     }
+    group.replica.telling.leads(term);
     // Reads stay at this time until the entry is applied.
     let stamp = group.clock.stamp(term);
     let time = stamp.time;

@@ -92,7 +92,10 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             return Err(self.not_reformed(why));
         }
         self.0.lease.withdraw();
-        Ok(self.copy())
+        // What others had committed beyond it is lost.
+        let copy = self.copy();
+        self.0.replica.telling.cut_after(copy.last.map(|last| last.index));
+        Ok(copy)
     }
 
     /// Makes this member the only voter, with what its copy has, and has it lead. Only where all members that are left were asked for
@@ -107,6 +110,8 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         let nodes: std::collections::BTreeMap<_, _> = [(self.0.member, EmptyNode::new())].into();
         let membership = Membership::new(vec![alone], nodes).map_err(|error| self.not_reformed(error.to_string()))?;
         let entry = Entry { log_id, payload: Payload::Membership(membership) };
+        // What was on its way is committed by it, and nobody else tells of it.
+        self.0.replica.telling.leads(term);
         let append = AppendEntriesRequest {
             vote: Vote::new_committed(term, NOBODY),
             prev_log_id: last,

@@ -17,7 +17,8 @@ use crate::group::ReadPoint;
 use crate::origins::{OriginLimits, Origins, Turn};
 use crate::proposer::Awaits;
 use crate::snapshot::{SnapshotData, Taken};
-use crate::state_machine::{Applying, StateMachine};
+use crate::state_machine::{Applying, EntryAt, StateMachine};
+use crate::telling::Telling;
 use crate::types::{Batch, LogId, Payload, SnapshotMeta, StoredMembership, Types};
 use crate::wire::{Source, Submission, read_batch, read_replies, write_replies};
 use crate::{GroupId, OriginId, SubmitError};
@@ -38,6 +39,7 @@ pub(crate) struct Replica<S: StateMachine, T> {
     pub(crate) awaiting: Awaiting<Option<Awaits<S>>, T>,
     /// The term in which this member leads; 0 = it does not.
     pub(crate) leading: AtomicU64,
+    pub(crate) telling: Arc<Telling>,
     /// Index of the entry that is being applied, or was last. Whatever was acknowledged here is in none after it.
     pub(crate) begun: AtomicU64,
     /// The term of the last entry that was applied.
@@ -49,11 +51,17 @@ pub(crate) struct Replica<S: StateMachine, T> {
 }
 
 impl<S: StateMachine, T: Instant> Replica<S, T> {
-    pub(crate) fn new(group: GroupId, state: Arc<S>, limits: OriginLimits, clock: Arc<GroupClock>) -> Self {
+    pub(crate) fn new(
+        group: GroupId,
+        state: Arc<S>,
+        limits: OriginLimits,
+        clock: Arc<GroupClock>,
+        telling: Arc<Telling>,
+    ) -> Self {
         let (applied, awaiting) = Default::default();
         let (leading, begun, term, reached) =
             (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0), watch::Sender::new(0));
-        Replica { group, state, applied, awaiting, leading, begun, term, reached, clock, limits }
+        Replica { group, state, applied, awaiting, leading, telling, begun, term, reached, clock, limits }
     }
 
     /// Applies an entry's batch.
@@ -108,9 +116,10 @@ impl<S: StateMachine, T: Instant> Replica<S, T> {
                 }
             }
         }
-        // Another member leads in a later term, though this one may not have noticed: both would tell of the same change.
+        // Another member may lead in a later term, though this one has not noticed.
         let leads = self.leading.load(Ordering::SeqCst) == term;
-        let replies = self.state.apply(entry.stamp, leads, applying).map_err(io::Error::other)?;
+        let at = EntryAt { stamp: entry.stamp, leads, tells: self.telling.tells(term, index) };
+        let replies = self.state.apply(at, applying).map_err(io::Error::other)?;
         told.into_iter().for_each(|sender| _ = sender.send(()));
         if !of_origins.is_empty() {
             let mut applied = self.applied.lock();

@@ -11,6 +11,17 @@ use filbert_store::{CodecError, ImportError, Millis};
 
 use crate::{MemberId, OwnedReply, SubmitError};
 
+/// An entry, when it is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryAt {
+    /// When all of it happens.
+    pub stamp: Millis,
+    /// Whether this member leads, in the entry's term: what follows from it is this member's to propose.
+    pub leads: bool,
+    /// Whether this member tells listeners of what it changes: who has committed it does, whether it still leads or not.
+    pub tells: bool,
+}
+
 /// One submission of an entry, when it is applied.
 #[derive(Debug)]
 pub struct Applying<A> {
@@ -91,8 +102,7 @@ pub trait StateMachine: Send + Sync + 'static {
     /// Nothing of the entry was applied.
     fn apply(
         &self,
-        stamp: Millis,
-        leads: bool,
+        at: EntryAt,
         submissions: Vec<Applying<Self::Awaiting>>,
     ) -> Result<Vec<Vec<OwnedReply>>, StateMachineError>;
 

@@ -19,7 +19,7 @@ pub(crate) struct Tap<'t> {
     map: Option<&'t MapCore>,
     /// Whether entries that come and go are counted here; eviction by count has done so already.
     counts: bool,
-    /// Whether listeners and near caches hear of it: from who leads alone.
+    /// Whether listeners and near caches hear of it: from one member alone.
     tells: bool,
     freed: Freed,
 }
@@ -30,9 +30,9 @@ impl<'t> Tap<'t> {
         Tap { shared, cell, map, counts: true, tells: true, freed: Vec::new() }
     }
 
-    /// For a command of a log, whose events this member tells if it leads.
-    pub(crate) fn of_log(shared: &'t Shared, cell: &'t Cell, map: Option<&'t MapCore>, leads: bool) -> Self {
-        Tap { tells: leads, ..Tap::new(shared, cell, map) }
+    /// For a command of a log, whose events this member tells or does not.
+    pub(crate) fn of_log(shared: &'t Shared, cell: &'t Cell, map: Option<&'t MapCore>, tells: bool) -> Self {
+        Tap { tells, ..Tap::new(shared, cell, map) }
     }
 
     /// For an eviction from one map, whose entries are taken off the count before if `counted` says so.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use common::loopback::{Loopback, Whims, is_refusal};
 use common::*;
-use filbert_grid::replication::{GroupId, InFlight, NotTaken, Part, Replicator, SubmitError, Term, WhenLocked};
+use filbert_grid::replication::{GroupId, InFlight, NotTaken, Part, Replicator, Role, SubmitError, Term, WhenLocked};
 use filbert_grid::{
     Change, Environment, ErrorKind, EventKinds, Expected, Expiry, Grid, GridConfig, GridError, ListenerSpec, Map,
     MapConfig, MapId, MapSettings, Millis, NotMade, PutMode, Refused, Reply, Together,
@@ -176,7 +176,7 @@ fn a_follower_holds_what_the_leader_holds() {
     assert_eq!(map.size(), 99);
     for (stamp, parts) in loopback.log() {
         let mut parts: Vec<_> = parts.iter().map(|commands| Part { commands, answers: None }).collect();
-        follower.apply_batch(stamp, false, &mut parts).unwrap();
+        follower.apply_batch(stamp, Role::FOLLOWER, &mut parts).unwrap();
     }
     assert_eq!(follower.statistics().memory_bytes, bytes);
     // It proposes nothing by itself.
@@ -196,7 +196,8 @@ fn an_entry_that_cannot_be_read_changes_nothing() {
     let mut broken = parts[0].clone();
     broken.push(250);
     put(&map, caller(1, 1), 7, b"w");
-    let error = member.grid.apply_batch(stamp, true, &mut [Part { commands: &broken, answers: None }]).unwrap_err();
+    let error =
+        member.grid.apply_batch(stamp, Role::LEADER, &mut [Part { commands: &broken, answers: None }]).unwrap_err();
     assert!(error.to_string().contains("kind of a command"), "{error}");
     assert_eq!(get(&map, 7), Some(b"w".to_vec()));
 }

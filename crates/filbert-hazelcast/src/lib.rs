@@ -57,6 +57,7 @@ mod kinds;
 mod link;
 mod listing;
 mod losses;
+mod migrations;
 mod outbox;
 mod query_cache;
 mod relay;

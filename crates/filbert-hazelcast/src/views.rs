@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use crate::link::Link;
 use crate::losses::{About, LossListeners};
+use crate::migrations::MigrationListeners;
 use crate::view::View;
 
 /// Registrations up to which nobody looks for those of connections that are gone.
@@ -46,6 +47,7 @@ struct State {
     listening: Vec<Listening>,
     purge_at: usize,
     of_losses: LossListeners,
+    of_migrations: MigrationListeners,
 }
 
 /// Set from the thread that changed the view.
@@ -151,11 +153,34 @@ impl Views {
         self.state.lock().of_losses.remove(id)
     }
 
+    /// Tells a client of migrations from now on: the registration's id.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub(crate) fn listen_to_migrations(
+        &self,
+        link: &Arc<Link>,
+        correlation: CorrelationId,
+        local_only: bool,
+        grid: &Grid,
+    ) -> Result<Uuid, GridError> {
+        self.attach(grid);
+        let mut state = self.state.lock();
+        let told = grid.cluster().map(|cluster| state.told(cluster)).unwrap_or_default();
+        state.of_migrations.add(link, correlation, local_only, told, grid.config().listeners_max)
+    }
+
+    /// Removes such a registration; whether there was one.
+    pub(crate) fn forget_migrations(&self, id: Uuid) -> bool {
+        self.state.lock().of_migrations.remove(id)
+    }
+
     /// Tells everybody what they have not heard yet.
     pub(crate) fn tell(&self, grid: &Grid) {
         let Some(cluster) = grid.cluster() else { return };
         let mut state = self.state.lock();
-        let view = View::new(state.told(cluster), grid.member_uuid());
+        let told = state.told(cluster);
+        let view = View::new(told.clone(), grid.member_uuid());
         state.of_losses.tell(grid.member_uuid(), &view.told().losses);
         state.listening.retain_mut(|listening| {
             let Some(link) = listening.link.upgrade() else { return false };
@@ -178,6 +203,8 @@ impl Views {
             }
             true
         });
+        // Clients know who leads by then.
+        state.of_migrations.tell(grid.member_uuid(), &told, grid.now());
     }
 }
 

@@ -530,6 +530,65 @@ fn what_partitions_lose_is_told_once_to_who_listens() {
 }
 
 #[test]
+fn a_partition_that_another_member_leads_is_told_as_migrated_once() {
+    use client::add_migration_listener::{MigrationEvent, ReplicaMigrationEvent, Request, Response};
+    let members = Members::start(2);
+    let [here, other] = [0, 1].map(|at: usize| members.0[at].uuid());
+    let lead = |partitions: &[(usize, Option<Uuid>)]| {
+        let mut view = members.0[0].told.now();
+        for (partition, leader) in partitions {
+            view.leaders[*partition] = *leader;
+        }
+        view.leaders_version += 1;
+        members.0[0].told.set(view);
+    };
+    lead(&[(5, Some(here)), (6, Some(here)), (7, None)]);
+    let mut of_all = members.0[0].server.client();
+    let added = of_all.ok(&Request { local_only: false }).decode::<Response>();
+    let mut of_each = members.0[0].server.client();
+    of_each.ok(&Request { local_only: true });
+    // Nobody leads for a moment, then both are led by another one; the last was led by nobody that is known.
+    lead(&[(5, None), (6, None)]);
+    lead(&[(5, Some(other)), (6, Some(other))]);
+    let told = |client: &mut Client, moved: &[(i32, Uuid, Uuid)]| {
+        let count = moved.len() as i32;
+        let started = client.event();
+        let started = started.decode::<MigrationEvent>();
+        let state = started.migration_state;
+        assert_eq!((started.kind, state.planned_migrations, state.completed_migrations), (0, count, 0));
+        for (completed, (partition, source, destination)) in (1..).zip(moved) {
+            let event = client.event();
+            let event = event.decode::<ReplicaMigrationEvent>();
+            assert_eq!((event.partition_id, event.replica_index, event.success), (*partition, 0, true));
+            assert_eq!((event.source_uuid, event.dest_uuid), (Some(*source), Some(*destination)));
+            assert_eq!(event.migration_state.completed_migrations, completed);
+        }
+        let finished = client.event();
+        let finished = finished.decode::<MigrationEvent>();
+        assert_eq!((finished.kind, finished.migration_state.completed_migrations), (1, count));
+    };
+    let moved = [(5, here, other), (6, here, other)];
+    told(&mut of_all, &moved);
+    // This member is the first of the list: clients that have registered with all of them hear of it here.
+    told(&mut of_each, &moved);
+    let mut view = members.0[0].told.now();
+    view.members.reverse();
+    view.members_version += 1;
+    members.0[0].told.set(view);
+    lead(&[(6, Some(here)), (7, Some(here))]);
+    told(&mut of_all, &[(6, other, here)]);
+    // And now from the other member: the next thing that comes here is an answer.
+    of_each.ok(&size::Request { name: NAME });
+    let remove = client::remove_migration_listener::Request { registration_id: added.response };
+    for expected in [true, false] {
+        let removed = of_all.ok(&remove).decode::<client::remove_migration_listener::Response>();
+        assert_eq!(removed.response, expected);
+    }
+    lead(&[(6, Some(other))]);
+    of_all.ok(&size::Request { name: NAME });
+}
+
+#[test]
 fn a_member_that_is_joining_sends_clients_elsewhere() {
     let members = Members::start(2);
     let mut view = members.view();

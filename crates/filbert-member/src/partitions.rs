@@ -3,9 +3,9 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
-use filbert_cluster::{Applying, GroupId, MemberId, OwnedReply, StateMachine, StateMachineError, SubmitError};
+use filbert_cluster::{Applying, EntryAt, GroupId, MemberId, OwnedReply, StateMachine, StateMachineError, SubmitError};
 use filbert_grid::Grid;
-use filbert_grid::replication::{self, Answers, GroupExport, GroupImport, Part};
+use filbert_grid::replication::{self, Answers, GroupExport, GroupImport, Part, Role};
 use filbert_store::{Decoder, Millis};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -118,8 +118,7 @@ impl StateMachine for GridPartitions {
     /// Replies are told by the grid, under the partitions' locks. None are kept: nothing here is submitted by an origin.
     fn apply(
         &self,
-        stamp: Millis,
-        leads: bool,
+        at: EntryAt,
         submissions: Vec<Applying<Answers>>,
     ) -> Result<Vec<Vec<OwnedReply>>, StateMachineError> {
         let grid = self.grid()?;
@@ -135,7 +134,8 @@ impl StateMachine for GridPartitions {
         for (commands, answers) in &mut bytes {
             parts.push(Part { commands, answers: answers.take() });
         }
-        grid.apply_batch(stamp, leads, &mut parts).map_err(|error| unfit(&error))?;
+        let role = Role { leads: at.leads, tells: at.tells };
+        grid.apply_batch(at.stamp, role, &mut parts).map_err(|error| unfit(&error))?;
         Ok(Vec::new())
     }
 

@@ -10,7 +10,7 @@ use filbert_cluster::{
 };
 use filbert_data::PartitionId;
 use filbert_store::{
-    Caller, Change, Command, Encoder, JournalSettings, LogCommand, MapId, MapSettings, Millis, NoObserver,
+    Caller, Change, Command, Encoder, Event, JournalSettings, LogCommand, MapId, MapSettings, Millis, NoObserver,
 };
 use openraft::AsyncRuntime;
 
@@ -19,6 +19,7 @@ use crate::client::KEYS;
 use crate::invariants::Seen;
 use crate::network::{End, Network};
 use crate::runtime::{self, NodeId, Sim, TEST, add_node, kill, local_ms, now_ns, spawn_on};
+use crate::told::Told;
 
 pub const MAP: MapId = MapId(1);
 pub const PARTITIONS: u32 = 4;
@@ -63,6 +64,8 @@ pub struct Inner {
     /// The latest time of a read that has ended, by group.
     pub read_times: Mutex<BTreeMap<u32, Millis>>,
     pub invariants: Mutex<Seen>,
+    /// What members have told listeners.
+    pub told: Arc<Mutex<Told>>,
     events: AtomicU64,
     next: AtomicU64,
     pub seed: u64,
@@ -116,6 +119,7 @@ impl Cluster {
             voters_min: AtomicUsize::new(voters as usize),
             read_times: Mutex::default(),
             invariants: Mutex::default(),
+            told: Arc::default(),
             events: AtomicU64::new(0),
             next: AtomicU64::new(1),
             seed,
@@ -167,6 +171,7 @@ impl Cluster {
         let of_member = Arc::clone(&replicas);
         let wall = Arc::new(Wall(AtomicI64::new((random >> 32) as i64 % WALLS_MS)));
         let of_groups = Arc::clone(&wall);
+        let told = Arc::clone(&self.0.told);
         let groups = spawn_on(node, async move {
             let mut groups = Vec::new();
             let end = Arc::new(End { network, from: id });
@@ -175,7 +180,10 @@ impl Cluster {
             for group in (0..settings.groups).map(GroupId) {
                 let transport: Arc<dyn Transport> = if settings.groups > 1 { shared.clone() } else { end.clone() };
                 let (settings, wall) = (settings.clone(), Arc::clone(&of_groups));
-                let state = Arc::new(Partitions::new(group, &settings, random));
+                let state = Partitions::new(group, &settings, random);
+                let told = Arc::clone(&told);
+                let listener = move |event: &Event<'_>, tells| told.lock().unwrap().note(id, event, tells);
+                let state = Arc::new(state.with_listener(Arc::new(listener)));
                 let started = Group::start(id, group, settings, transport, wall, state).await.unwrap();
                 of_member.add(group, started.clone());
                 groups.push(started);
@@ -331,6 +339,11 @@ impl Cluster {
         };
         until("rest without faults", || (0..self.0.settings.groups).all(is_at_rest)).await;
         self.check_invariants();
+        // Numbers of changes come again where some were lost.
+        if !self.0.invariants.lock().unwrap().has_reformed() {
+            let told = self.0.told.lock().unwrap();
+            assert_eq!(told.untold(), [], "changes of which nobody has told");
+        }
     }
 
     /// How far the time of a group may be from true time: what clocks differ by at first, what they have run apart since, also while a

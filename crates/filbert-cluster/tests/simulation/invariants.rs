@@ -26,6 +26,13 @@ pub struct Seen {
     reformed: BTreeSet<(u32, u64)>,
 }
 
+impl Seen {
+    /// Whether a group has gone on without what others had.
+    pub fn has_reformed(&self) -> bool {
+        !self.reformed.is_empty()
+    }
+}
+
 /// How far a member has come in a group.
 #[derive(Clone, Copy)]
 struct Mark {

@@ -32,6 +32,8 @@
 //! | 22 | the same seed gives the same history | `random.rs` |
 //! | 23 | a snapshot keeps to its rate | `scenarios/members.rs` |
 //! | 24 | the state machine of a member with a lease is told that it leads, and in which term | `invariants.rs` |
+//! | 25 | listeners are told of each change of an entry, from one member where leadership is handed over, from two at most where a leader is lost | `told.rs` |
+//! | 26 | where leadership is handed over, the changes of a key are told in their order | `told.rs` |
 //!
 //! # What goes wrong
 //!
@@ -73,3 +75,4 @@ mod network;
 mod random;
 mod runtime;
 mod scenarios;
+mod told;

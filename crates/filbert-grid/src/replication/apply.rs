@@ -29,6 +29,22 @@ pub struct Part<'e> {
     pub answers: Option<Answers>,
 }
 
+/// What this member does beside applying an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// It leads the group, and proposes what follows: changes that waited for a key, entries that have to go.
+    pub leads: bool,
+    /// Listeners and near caches hear of the entry's changes from it. Whoever has led until a moment ago may have to tell still.
+    pub tells: bool,
+}
+
+impl Role {
+    /// That of a member that does all of it.
+    pub const LEADER: Role = Role { leads: true, tells: true };
+    /// That of a member that follows.
+    pub const FOLLOWER: Role = Role { leads: false, tells: false };
+}
+
 /// Why an entry cannot be applied. Nothing of it was: a member that meets it must not go on to the next entry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
@@ -49,12 +65,12 @@ struct Item<'e> {
 }
 
 impl Grid {
-    /// Applies the commands of one entry, all at the time `stamp`, each partition locked once. Where this member `leads` the group,
-    /// listeners and near caches hear of it, answers go to those who await them, and what follows is proposed.
+    /// Applies the commands of one entry, all at the time `stamp`, each partition locked once. Answers go to those who await
+    /// them; what else is done with it, the member's role says.
     ///
     /// # Errors
     /// See [`ApplyError`].
-    pub fn apply_batch(&self, stamp: Millis, leads: bool, parts: &mut [Part<'_>]) -> Result<(), ApplyError> {
+    pub fn apply_batch(&self, stamp: Millis, role: Role, parts: &mut [Part<'_>]) -> Result<(), ApplyError> {
         let shared = &self.shared;
         let mut items = Vec::new();
         for (part, Part { commands, .. }) in parts.iter().enumerate() {
@@ -75,7 +91,7 @@ impl Grid {
                 continue;
             };
             let next = Submissions::new(shared);
-            let mut applying = Applying { shared, stamp, leads, cell, partition, next, map: None, grown: Vec::new() };
+            let mut applying = Applying { shared, stamp, role, cell, partition, next, map: None, grown: Vec::new() };
             let mut state = cell.lock();
             for item in run {
                 let answers = parts.get_mut(item.part).and_then(|part| part.answers.as_mut());
@@ -123,7 +139,7 @@ impl Grid {
 struct Applying<'a> {
     shared: &'a Arc<Shared>,
     stamp: Millis,
-    leads: bool,
+    role: Role,
     cell: &'a Cell,
     partition: PartitionId,
     /// What follows from them.
@@ -174,9 +190,9 @@ impl Applying<'_> {
 
     /// Applies a change of a map that is in use.
     fn apply_to(&mut self, state: &mut CellState, map: &Arc<MapCore>, command: &Command<'_>, awaited: Awaited) {
-        let (shared, leads) = (self.shared, self.leads);
+        let (shared, Role { leads, tells }) = (self.shared, self.role);
         map.meet(shared, &mut state.partition);
-        let mut tap = Tap::of_log(shared, self.cell, Some(map), leads);
+        let mut tap = Tap::of_log(shared, self.cell, Some(map), tells);
         let group = shared.group_of(self.partition);
         let mut evicted = None;
         let after = shared.follow(state, map, &mut tap, |partition, tap| {
@@ -196,15 +212,16 @@ impl Applying<'_> {
         }
         map.note_deadlines(shared, self.cell, &command.change, command.now);
         self.follow_up(state, map, after);
-        if !leads {
-            return;
-        }
         match command.change {
+            _ if !tells => {}
             Change::Clear if map.listeners.any() => map.listeners.partition_emptied(EventKind::Cleared, self.partition),
             Change::EvictAll if map.listeners.any() => {
                 map.listeners.partition_emptied(EventKind::EvictedAll, self.partition);
             }
             _ => {}
+        }
+        if !leads {
+            return;
         }
         if map.evicts && (evicted.is_some() || may_grow(&command.change)) {
             self.grown.retain(|grown| grown.map.id != map.id);
@@ -245,13 +262,13 @@ impl Applying<'_> {
 
     /// Applies a change of all maps.
     fn apply_to_all(&mut self, state: &mut CellState, command: &Command<'_>, awaited: Awaited) {
-        let tap = Tap::of_log(self.shared, self.cell, None, self.leads);
+        let tap = Tap::of_log(self.shared, self.cell, None, self.role.tells);
         let (_, freed) = self
             .shared
             .follow_all(state, tap, |partition, tap| matches!(partition.apply(command, tap), Reply::Count(_)));
         let due = state.partition.next_expiry();
         let more = due.is_some_and(|due| due <= self.stamp);
-        if self.leads {
+        if self.role.leads {
             self.let_go(state, freed);
         }
         match due {

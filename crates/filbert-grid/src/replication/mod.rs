@@ -50,7 +50,7 @@ mod submissions;
 mod together;
 mod upkeep;
 
-pub use apply::{ApplyError, Part};
+pub use apply::{ApplyError, Part, Role};
 pub use awaited::Answers;
 pub use forward::{ForwardedAnswer, ForwardedReply};
 pub use in_flight::InFlight;

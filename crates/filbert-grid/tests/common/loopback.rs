@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread;
 use std::time::Duration;
 
-use filbert_grid::replication::{Answers, GroupId, NotTaken, Part, Replicator, SubmitError, Term};
+use filbert_grid::replication::{Answers, GroupId, NotTaken, Part, Replicator, Role, SubmitError, Term};
 use filbert_grid::{Clock, Environment, Grid, GridConfig, GridError, MapId, MapSettings, Millis};
 
 /// What a seed may do to submissions.
@@ -233,7 +233,7 @@ impl Loopback {
             let commands = parts.iter().map(|part| part.commands.to_vec()).collect();
             self.lock().log.push((stamp, commands));
         }
-        grid.apply_batch(stamp, true, &mut parts).unwrap();
+        grid.apply_batch(stamp, Role::LEADER, &mut parts).unwrap();
     }
 }
 

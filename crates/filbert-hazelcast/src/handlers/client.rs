@@ -158,22 +158,22 @@ fn handle_remove_partition_lost_listener(session: &mut Session, message: &Messag
     Ok(())
 }
 
-// Partitions are not moved as clients mean it, replies wait for all copies, and there are no CP groups: registrations for such events are taken
-// and nothing ever comes.
-
 fn handle_add_migration_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
-    message.decode::<add_migration_listener::Request>()?;
-    let response = silent_registration(session, add_migration_listener::ID);
-    add_migration_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
+    let add_migration_listener::Request { local_only } = message.decode()?;
+    let correlation = message.correlation_id();
+    let response = session.views.listen_to_migrations(&session.link, correlation, local_only, &session.grid)?;
+    add_migration_listener::Response { response }.encode(correlation, &mut session.out);
     Ok(())
 }
 
 fn handle_remove_migration_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: remove_migration_listener::Request = message.decode()?;
-    let response = request.registration_id == silent_registration(session, add_migration_listener::ID);
+    let response = session.views.forget_migrations(request.registration_id);
     remove_migration_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
     Ok(())
 }
+
+// Replies wait for all copies, and there are no CP groups: registrations for such events are taken and nothing ever comes.
 
 fn handle_local_backup_listener(session: &mut Session, message: &Message<'_>) -> Outcome {
     message.decode::<local_backup_listener::Request>()?;

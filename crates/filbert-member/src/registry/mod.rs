@@ -10,7 +10,7 @@ mod state;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use filbert_cluster::{Applying, GroupId, OwnedReply, StateMachine, StateMachineError, SubmitError};
+use filbert_cluster::{Applying, EntryAt, GroupId, OwnedReply, StateMachine, StateMachineError, SubmitError};
 use filbert_store::{CodecError, Millis, Problem};
 use parking_lot::RwLock;
 use tokio::sync::{oneshot, watch};
@@ -102,8 +102,7 @@ impl StateMachine for Registry {
 
     fn apply(
         &self,
-        _: Millis,
-        _: bool,
+        _: EntryAt,
         submissions: Vec<Applying<Self::Awaiting>>,
     ) -> Result<Vec<Vec<OwnedReply>>, StateMachineError> {
         let mut state = RegistryState::clone(&self.state());
@@ -181,7 +180,8 @@ mod tests {
         let (awaiting, mut answer) = oneshot::channel();
         let commands = write_command(command);
         let applying = Applying { touches: Bytes::new(), commands, awaiting: Some(awaiting), wants_replies: false };
-        registry.apply(Millis(1), true, vec![applying]).unwrap();
+        let at = EntryAt { stamp: Millis(1), leads: true, tells: true };
+        registry.apply(at, vec![applying]).unwrap();
         answer.try_recv().unwrap().unwrap().0
     }
 

@@ -39,6 +39,39 @@ fn somewhere<T>(members: &[&Member], n: u32, ask: impl Fn(&Grid) -> Result<T, Gr
     }
 }
 
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    Yes,
+    /// It was made, or was not.
+    Unknown,
+}
+
+/// Puts a key at one of the members, which has whoever leads make it; again where it was not made.
+pub(crate) fn make(members: &[&Member], n: u32) -> Made {
+    let begin = Instant::now();
+    for member in members.iter().cycle().skip(n as usize % members.len()) {
+        match put_at(member.grid(), n, Expiry::NEVER) {
+            Ok(()) => return Made::Yes,
+            Err(error) if error.kind() == ErrorKind::Indeterminate => return Made::Unknown,
+            Err(error) if error.kind() != ErrorKind::NotLeader => panic!("{error}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(5)),
+        }
+        assert!(begin.elapsed() < LIMIT, "waited in vain for a leader of key {n}");
+    }
+    unreachable!("members come again and again")
+}
+
+fn put_at(grid: &Grid, n: u32, expiry: Expiry) -> Result<(), GridError> {
+    let map = grid.map("m")?;
+    let change = Change::Put { key: &key(n), value: b"v", expiry, mode: PutMode::Set };
+    match map.change(map.partition_of(&key(n)), CALLER, change, |_| ()) {
+        Ok(()) => Ok(()),
+        Err(Refused::Error(error)) => Err(error),
+        Err(Refused::Locked { .. }) => panic!("nobody locks"),
+    }
+}
+
 pub(crate) async fn put(members: &[&Member], numbers: std::ops::Range<u32>) {
     put_for(members, numbers, Expiry::NEVER).await;
 }
@@ -46,15 +79,7 @@ pub(crate) async fn put(members: &[&Member], numbers: std::ops::Range<u32>) {
 pub(crate) async fn put_for(members: &[&Member], numbers: std::ops::Range<u32>, expiry: Expiry) {
     tokio::task::block_in_place(|| {
         for n in numbers {
-            somewhere(members, n, |grid| {
-                let map = grid.map("m")?;
-                let change = Change::Put { key: &key(n), value: b"v", expiry, mode: PutMode::Set };
-                match map.change(map.partition_of(&key(n)), CALLER, change, |_| ()) {
-                    Ok(()) => Ok(()),
-                    Err(Refused::Error(error)) => Err(error),
-                    Err(Refused::Locked { .. }) => panic!("nobody locks"),
-                }
-            });
+            somewhere(members, n, |grid| put_at(grid, n, expiry));
         }
     });
 }

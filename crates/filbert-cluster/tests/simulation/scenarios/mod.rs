@@ -1,6 +1,7 @@
 //! Scenarios that found defects in other systems, one test each, by topic.
 
 mod commits;
+mod events;
 mod leases;
 mod members;
 mod partitions;

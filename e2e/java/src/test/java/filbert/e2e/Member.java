@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -32,7 +33,7 @@ final class Member implements AutoCloseable {
     private final Process process;
 
     Member(int port, String config) throws Exception {
-        this(launch(port, config, List.of()));
+        this(launch(port, config, List.of(), Map.of()));
     }
 
     /** Waits until a process serves. */
@@ -64,31 +65,31 @@ final class Member implements AutoCloseable {
     /** The member that most tests use; it ends with this virtual machine, and so do the others of its cluster. */
     static synchronized Member shared() throws Exception {
         if (shared == null) {
-            shared = MEMBERS == 1 ? new Member(0, "member.yaml") : cluster();
+            shared = MEMBERS == 1 ? new Member(0, "member.yaml") : cluster(MEMBERS, Map.of()).get(0);
         }
         return shared;
     }
 
-    /** Starts the members of a cluster and gives the first one back. */
-    private static Member cluster() throws Exception {
-        List<String> addresses = freeAddresses();
+    /** Starts the members of a cluster, with variables of their own. */
+    static List<Member> cluster(int count, Map<String, String> variables) throws Exception {
+        List<String> addresses = freeAddresses(count);
         String join = String.join(",", addresses);
         List<Process> started = new ArrayList<>();
         for (String address : addresses) {
-            started.add(launch(0, "member.yaml", List.of("--join", join, "--member-listen", address)));
+            started.add(launch(0, "member.yaml", List.of("--join", join, "--member-listen", address), variables));
         }
         List<Member> members = new ArrayList<>();
         for (Process each : started) {
             members.add(new Member(each));
         }
-        return members.get(0);
+        return members;
     }
 
     /** Addresses that are free now, one for each member. */
-    private static List<String> freeAddresses() throws Exception {
+    private static List<String> freeAddresses(int count) throws Exception {
         List<ServerSocket> sockets = new ArrayList<>();
         List<String> addresses = new ArrayList<>();
-        for (int n = 0; n < MEMBERS; n++) {
+        for (int n = 0; n < count; n++) {
             sockets.add(new ServerSocket(0, 1, InetAddress.getLoopbackAddress()));
             addresses.add("127.0.0.1:" + sockets.get(n).getLocalPort());
         }
@@ -98,18 +99,26 @@ final class Member implements AutoCloseable {
         return addresses;
     }
 
-    private static Process launch(int port, String config, List<String> more) throws Exception {
+    private static Process launch(int port, String config, List<String> more, Map<String, String> variables)
+            throws Exception {
         List<String> command = new ArrayList<>(command());
         command.addAll(List.of("--listen", "127.0.0.1:" + port));
         command.addAll(List.of("--config", SHARED_FILES.resolve(config).toString()));
         command.addAll(more);
-        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+        builder.environment().putAll(variables);
+        Process process = builder.start();
         Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
         return process;
     }
 
     String address() {
         return "127.0.0.1:" + port;
+    }
+
+    /** Ends the member as a machine does that fails. */
+    void kill() throws InterruptedException {
+        process.destroyForcibly().waitFor();
     }
 
     /** Ends the member as an operator does. */

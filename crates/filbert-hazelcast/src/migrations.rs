@@ -1,0 +1,152 @@
+//! Clients that want to hear of migrations: of each partition that another member leads than before.
+//!
+//! Replicas are copies of equal right here, and which members hold them is no client's concern: what moves for a client is who answers for a partition.
+//! So a change of leaders is told as a migration of first replicas that has just been completed: that it started, each partition with the
+//! members before and after it, that it is finished.
+//!
+//! A change is told once to each registration: by the member that is asked for all events, or, where a client registers with all members
+//! for the events of each, by the first member of the list.
+
+use std::sync::{Arc, Weak};
+
+use filbert_grid::{GridError, Millis};
+use filbert_wire::{
+    CorrelationId, Event, Uuid,
+    structure::MigrationState,
+    table::client::add_migration_listener::{MigrationEvent, ReplicaMigrationEvent},
+};
+
+use crate::link::Link;
+use crate::views::Told;
+
+/// Registrations up to which nobody looks for those of connections that are gone.
+const KEPT_UNLOOKED_AT: usize = 64;
+/// Kinds of [`MigrationEvent`].
+const STARTED: i32 = 0;
+const FINISHED: i32 = 1;
+
+struct Listening {
+    id: Uuid,
+    link: Weak<Link>,
+    correlation: CorrelationId,
+    /// Whether other members are asked as well.
+    local_only: bool,
+    /// What it was told last.
+    told: Arc<Told>,
+}
+
+/// The registrations of one door.
+#[derive(Default)]
+pub(crate) struct MigrationListeners {
+    listening: Vec<Listening>,
+    purge_at: usize,
+}
+
+/// A partition that another member leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Move {
+    partition: i32,
+    source: Uuid,
+    destination: Uuid,
+}
+
+fn moves(before: &Told, now: &Told) -> Vec<Move> {
+    let leaders = (0_i32..).zip(before.leaders.iter().zip(&now.leaders));
+    leaders
+        .filter_map(|(partition, (source, destination))| {
+            let (source, destination) = (source.as_ref()?, destination.as_ref()?);
+            (source != destination).then_some(Move { partition, source: *source, destination: *destination })
+        })
+        .collect()
+}
+
+impl MigrationListeners {
+    /// Adds a registration; `told` is what it knows of.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub(crate) fn add(
+        &mut self,
+        link: &Arc<Link>,
+        correlation: CorrelationId,
+        local_only: bool,
+        told: Arc<Told>,
+        limit: usize,
+    ) -> Result<Uuid, GridError> {
+        if self.listening.len() >= self.purge_at.max(KEPT_UNLOOKED_AT).min(limit) {
+            self.listening.retain(|listening| listening.link.strong_count() > 0);
+            self.purge_at = self.listening.len() * 2;
+        }
+        if self.listening.len() >= limit {
+            return Err(GridError::LimitReached { what: "listeners", setting: "listeners_max", limit });
+        }
+        let (id, link) = (Uuid::new_v4(), Arc::downgrade(link));
+        self.listening.push(Listening { id, link, correlation, local_only, told });
+        Ok(id)
+    }
+
+    /// Removes a registration; whether there was one.
+    pub(crate) fn remove(&mut self, id: Uuid) -> bool {
+        let before = self.listening.len();
+        self.listening.retain(|listening| listening.id != id);
+        self.listening.len() < before
+    }
+
+    /// Tells everybody what they have not heard yet, at a time of day.
+    pub(crate) fn tell(&mut self, here: Uuid, told: &Arc<Told>, now: Millis) {
+        let is_first = told.members.first().is_some_and(|first| first.uuid == here);
+        self.listening.retain_mut(|listening| {
+            let Some(link) = listening.link.upgrade() else { return false };
+            if Arc::ptr_eq(&listening.told, told) {
+                return true;
+            }
+            let before = std::mem::replace(&mut listening.told, told.clone());
+            let moves = if listening.local_only && !is_first { Vec::new() } else { moves(&before, told) };
+            if !moves.is_empty() {
+                events(listening.correlation, &moves, now, &link);
+            }
+            true
+        });
+    }
+}
+
+fn events(correlation: CorrelationId, moves: &[Move], now: Millis, link: &Link) {
+    let planned_migrations = i32::try_from(moves.len()).unwrap_or(i32::MAX);
+    let state = |completed_migrations| MigrationState {
+        start_time: now.0,
+        planned_migrations,
+        completed_migrations,
+        total_elapsed_time: 0,
+    };
+    let started = MigrationEvent { migration_state: state(0), kind: STARTED };
+    link.outbox.append(|out| started.encode(correlation, -1, out));
+    for (completed, Move { partition, source, destination }) in (1..).zip(moves) {
+        let event = ReplicaMigrationEvent {
+            migration_state: state(completed),
+            partition_id: *partition,
+            replica_index: 0,
+            source_uuid: Some(*source),
+            dest_uuid: Some(*destination),
+            success: true,
+            elapsed_time: 0,
+        };
+        link.outbox.append(|out| event.encode(correlation, *partition, out));
+    }
+    let finished = MigrationEvent { migration_state: state(planned_migrations), kind: FINISHED };
+    link.outbox.append(|out| finished.encode(correlation, -1, out));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_had_no_leader_before_is_no_migration() {
+        let [a, b] = [1, 2].map(Uuid::from_u128);
+        let told = |leaders: [Option<Uuid>; 4]| Told { leaders: leaders.to_vec(), ..Told::default() };
+        let before = told([Some(a), None, Some(a), Some(b)]);
+        let now = told([Some(b), Some(a), Some(a), None]);
+        assert_eq!(moves(&before, &now), [Move { partition: 0, source: a, destination: b }]);
+        assert_eq!(moves(&Told::default(), &now), []);
+    }
+}
