@@ -17,7 +17,7 @@ use crate::engine::Inner;
 use crate::error::{of_datafusion, parsing_error};
 use crate::plan::planner::{columns_after, plan_query};
 use crate::tables::Tables;
-use crate::types::{ARRAY_OF_JSONB, ARRAY_OF_NUMERIC, ARRAY_OF_VARCHAR, BPCHAR, JSONB, Length, Mark, NUMERIC, VARCHAR};
+use crate::types::{ARRAY_OF_JSONB, ARRAY_OF_NUMERIC, ARRAY_OF_VARCHAR, JSONB, NUMERIC, VARCHAR};
 
 /// Schemas whose tables are made by nobody.
 const RESERVED: [&str; 4] = ["information_schema", "pg_catalog", "sys", "blob"];
@@ -263,15 +263,13 @@ pub(crate) async fn create_as(engine: &Inner, asker: &Asker, statement: &CreateT
     let mut table = CreateTable { source: None, names: Vec::new(), ..statement.clone() };
     for (at, column) in columns.iter().enumerate() {
         let name = statement.names.get(at).unwrap_or(&column.name).clone();
-        let length = planned.plan.schema().fields().get(at).map(|field| Mark::of(field).length);
-        let declared = match (column.pg_type, length) {
-            (Some(VARCHAR), _) => DeclaredType::Varchar(None),
-            (Some(BPCHAR), Some(Length::Of(length))) => DeclaredType::Character(length),
-            (Some(JSONB), _) => DeclaredType::Jsonb,
-            (Some(ARRAY_OF_JSONB), _) => DeclaredType::Array(Box::new(DeclaredType::Jsonb)),
-            (Some(ARRAY_OF_VARCHAR), _) => DeclaredType::Array(Box::new(DeclaredType::Varchar(None))),
-            (Some(NUMERIC), _) => DeclaredType::Plain(FieldType::Decimal(None)),
-            (Some(ARRAY_OF_NUMERIC), _) => DeclaredType::Array(Box::new(DeclaredType::Plain(FieldType::Decimal(None)))),
+        let declared = match column.pg_type {
+            Some(VARCHAR) => DeclaredType::Varchar(None),
+            Some(JSONB) => DeclaredType::Jsonb,
+            Some(ARRAY_OF_JSONB) => DeclaredType::Array(Box::new(DeclaredType::Jsonb)),
+            Some(ARRAY_OF_VARCHAR) => DeclaredType::Array(Box::new(DeclaredType::Varchar(None))),
+            Some(NUMERIC) => DeclaredType::Plain(FieldType::Decimal(None)),
+            Some(ARRAY_OF_NUMERIC) => DeclaredType::Array(Box::new(DeclaredType::Plain(FieldType::Decimal(None)))),
             _ => DeclaredType::Plain(column.field_type.clone()),
         };
         table.columns.push(ColumnDefinition::plain(name, declared));
