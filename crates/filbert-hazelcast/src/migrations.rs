@@ -24,6 +24,8 @@ const KEPT_UNLOOKED_AT: usize = 64;
 /// Kinds of [`MigrationEvent`].
 const STARTED: i32 = 0;
 const FINISHED: i32 = 1;
+/// The partition in the headers of all events: clients handle those of one partition in their order, and others beside each other.
+const IN_ORDER: i32 = 0;
 
 struct Listening {
     id: Uuid,
@@ -119,7 +121,7 @@ fn events(correlation: CorrelationId, moves: &[Move], now: Millis, link: &Link) 
         total_elapsed_time: 0,
     };
     let started = MigrationEvent { migration_state: state(0), kind: STARTED };
-    link.outbox.append(|out| started.encode(correlation, -1, out));
+    link.outbox.append(|out| started.encode(correlation, IN_ORDER, out));
     for (completed, Move { partition, source, destination }) in (1..).zip(moves) {
         let event = ReplicaMigrationEvent {
             migration_state: state(completed),
@@ -130,10 +132,10 @@ fn events(correlation: CorrelationId, moves: &[Move], now: Millis, link: &Link) 
             success: true,
             elapsed_time: 0,
         };
-        link.outbox.append(|out| event.encode(correlation, *partition, out));
+        link.outbox.append(|out| event.encode(correlation, IN_ORDER, out));
     }
     let finished = MigrationEvent { migration_state: state(planned_migrations), kind: FINISHED };
-    link.outbox.append(|out| finished.encode(correlation, -1, out));
+    link.outbox.append(|out| finished.encode(correlation, IN_ORDER, out));
 }
 
 #[cfg(test)]

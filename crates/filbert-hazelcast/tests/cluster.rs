@@ -578,14 +578,14 @@ fn a_partition_that_another_member_leads_is_told_as_migrated_once() {
     lead(&[(6, Some(here)), (7, Some(here))]);
     told(&mut of_all, &[(6, other, here)]);
     // And now from the other member: the next thing that comes here is an answer.
-    of_each.ok(&size::Request { name: NAME });
+    of_each.ok(&client::ping::Request {});
     let remove = client::remove_migration_listener::Request { registration_id: added.response };
     for expected in [true, false] {
         let removed = of_all.ok(&remove).decode::<client::remove_migration_listener::Response>();
         assert_eq!(removed.response, expected);
     }
     lead(&[(6, Some(other))]);
-    of_all.ok(&size::Request { name: NAME });
+    of_all.ok(&client::ping::Request {});
 }
 
 #[test]
