@@ -179,7 +179,9 @@ fn clients_are_told_what_parameters_are_taken_as() {
     }
     for condition in ["id = ANY($1)", "id = ANY($1::uuid[])", "ARRAY[id] && $1::uuid[]"] {
         let values = [Value::Array(vec![uuid(), Value::Null])];
-        assert_eq!(run(&format!("SELECT b FROM u WHERE {condition}"), &values), ["true"], "{condition}");
+        let text = format!("SELECT b FROM u WHERE {condition}");
+        let found = crate::run(&member, &text, &values, &[declared(uuids.clone())]).unwrap();
+        assert_eq!(found, ["true"], "{condition}");
     }
     let values = [Value::Int64(1), Value::Int64(1)];
     assert_eq!(run("SELECT id FROM t ORDER BY id LIMIT $1 OFFSET $2", &values), ["2"]);
