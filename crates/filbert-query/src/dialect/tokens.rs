@@ -94,7 +94,8 @@ fn exclusions(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// `LIKE ALL (..)` as `~~ ALL (..)`, and `NOT LIKE`, `ILIKE` and `NOT ILIKE` alike: of quantifiers behind them the grammar knows `ANY` alone.
+/// `LIKE ALL (..)` as `~~ ALL (..)`, and `NOT LIKE`, `ILIKE` and `NOT ILIKE` alike: of quantifiers behind them the grammar knows
+/// `ANY` alone.
 fn matches_with_all(tokens: &mut Vec<TokenWithSpan>) {
     let keyword = |token: Option<&TokenWithSpan>| match token.map(|token| &token.token) {
         Some(Token::Word(word)) if word.quote_style.is_none() => Some(word.keyword),

@@ -1,7 +1,7 @@
 //! Which numbers of a result have the digits that were declared for them.
 //!
-//! A `numeric(8,2)` has them as a column of a table, and where it is passed on. What is computed has as many as come about, which clients are
-//! not told: PostgreSQL tells them of a `numeric` without digits then.
+//! A `numeric(8,2)` has them as a column of a table, and where it is passed on. What is computed has as many as come about, which
+//! clients are not told: PostgreSQL tells them of a `numeric` without digits then.
 
 use arrow_schema::DataType;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan};

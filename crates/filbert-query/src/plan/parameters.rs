@@ -1,8 +1,8 @@
 //! The types of parameters of which neither the client nor an operator tells anything: that of what they stand beside.
 //!
 //! A parameter in an array, in `coalesce`, `nullif`, `greatest`, `least`, before `IN` or as a result of `CASE` has the type of the others
-//! there, as a text in quotes has in PostgreSQL. One that a function takes has the type that the function takes it as, one that is a condition
-//! is a truth value, and one behind LIMIT or OFFSET a whole number.
+//! there, as a text in quotes has in PostgreSQL. One that a function takes has the type that the function takes it as, one that is a
+//! condition is a truth value, and one behind LIMIT or OFFSET a whole number.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
