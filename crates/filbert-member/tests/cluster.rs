@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use common::data::key;
+use common::data::{self, key};
 use common::{LIMIT, join_all, listen, listen_all, stop_all, until, within};
 use filbert_cluster::{GroupSettings, MemberId};
 use filbert_data::compact::{FieldDescriptor, FieldKind, Schema};
@@ -194,16 +194,17 @@ async fn what_is_put_after_a_map_was_destroyed_is_not_destroyed_with_it() {
     let (members, _) = cluster(3).await;
     let all: Vec<&Member> = members.iter().collect();
     until("every group has three voters", || is_whole(&all, 3)).await;
-    beside(|| {
-        for round in 0..40 {
-            (0..20).for_each(|n| assert!(put_somewhere(&all, n)));
-            assert!(all[round % 3].grid().destroy_map("m").unwrap());
-            assert!((0..20).all(|n| !has_somewhere(&all, n)), "round {round}: an entry is still there");
-            (20..40).for_each(|n| assert!(put_somewhere(&all, n)));
-            assert!((20..40).all(|n| has_somewhere(&all, n)), "round {round}: an entry is lost");
-        }
-    })
-    .await;
+    for round in 0..40 {
+        data::put(&all, 0..20).await;
+        assert!(beside(|| all[round % 3].grid().destroy_map("m").unwrap()).await);
+        assert!(
+            all.iter().all(|member| member.grid().existing_map("m").is_none()),
+            "round {round}: the map is still there"
+        );
+        data::put(&all, 20..40).await;
+        let found = data::found(&all, 0..40).await;
+        assert_eq!(found, (20..40).collect(), "round {round}");
+    }
     stop_all(members).await;
 }
 
@@ -216,6 +217,8 @@ async fn a_map_that_is_full_keeps_as_many_entries_as_it_may() {
     let (members, _) = cluster_with(3, &GroupSettings::default(), &config).await;
     let all: Vec<&Member> = members.iter().collect();
     until("every group has three voters", || is_whole(&all, 3)).await;
+    beside(|| all[0].grid().map("m").map(|_| ())).await.unwrap();
+    until("the map is known", || all.iter().all(|member| member.grid().existing_map("m").is_some())).await;
     let size = || all[0].grid().map("m").unwrap().size();
     // One after the other, and many at once: each leader sees what others have put before it sees what they let go.
     for writers in [1, 8] {

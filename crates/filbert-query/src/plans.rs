@@ -100,7 +100,9 @@ impl Plan {
     fn same_as_with_literals(&self, other: &Plan, literals: &[Value<'_>]) -> bool {
         match (self, other) {
             (Plan::Query { short: Some(short), planned, copy: None, .. }, Plan::Query { planned: of_other, .. }) => {
-                short.takes_as_they_are(literals) && planned.columns == of_other.columns
+                short.takes_as_they_are(literals)
+                    && planned.takes_as_they_are(literals)
+                    && planned.columns == of_other.columns
             }
             (Plan::Change { short: Some(short), .. }, Plan::Change { short: Some(of_other), .. }) => {
                 short.same_as_with_literals(of_other)

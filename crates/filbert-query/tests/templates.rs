@@ -208,6 +208,40 @@ fn a_text_is_answered_in_place_though_its_literals_are_new() {
 }
 
 #[test]
+fn a_uuid_is_found_in_each_of_its_forms() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE u (id UUID PRIMARY KEY, k UUID, n INT)");
+    member.change("CREATE INDEX u_k ON u (k)");
+    member.change(
+        "INSERT INTO u VALUES ('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 1)",
+    );
+    let forms = [
+        "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11",
+        "A0EEBC999C0B4EF8BB6D6BB9BD380A11",
+        "{a0eebc99-9c0b4ef8-bb6d6bb9-bd380a11}",
+    ];
+    for column in ["id", "k"] {
+        for condition in [
+            "@ = '#'",
+            "'#' = @",
+            "@ IN ('#')",
+            "@ IN ('#', '#')",
+            "@ IN ('#') AND @ = '#'",
+            "@ IN ('#', '#', '#', '#')",
+        ] {
+            let text =
+                |form: &str| format!("SELECT n FROM u WHERE {}", condition.replace('@', column).replace('#', form));
+            // From the second on there may be a template.
+            for form in forms.iter().chain(&forms) {
+                assert_eq!(member.rows(&text(form)), ["1"], "{}", text(form));
+            }
+            assert_eq!(member.error(&text("zz")).sqlstate(), "22P02", "{}", text("zz"));
+        }
+    }
+}
+
+#[test]
 fn a_template_follows_changes_of_the_table() {
     let member = Member::of(Dialect::Postgres);
     member.change("CREATE TABLE t (id INT PRIMARY KEY, n INT)");

@@ -38,6 +38,14 @@ pub(crate) struct PlannedQuery {
     pub(crate) told_parameters: Vec<Option<FieldType>>,
 }
 
+impl PlannedQuery {
+    /// Whether these literals, as they are written, are values of its parameters: a UUID and a document are brought into their form first.
+    pub(crate) fn takes_as_they_are(&self, literals: &[Value<'_>]) -> bool {
+        let has_a_form = |told: &Option<FieldType>| matches!(told, Some(FieldType::Uuid | FieldType::Json));
+        self.told_parameters.len() == literals.len() && !self.told_parameters.iter().any(has_a_form)
+    }
+}
+
 /// Plans a query.
 pub(crate) async fn plan_query(
     state: &SessionState,
