@@ -5,7 +5,7 @@
 //! members before and after it, that it is finished.
 //!
 //! A change is told once to each registration: by the member that is asked for all events, or, where a client registers with all members
-//! for the events of each, by the first member of the list.
+//! for the events of each, by the member that leads the partition now: the one before it may be dead.
 
 use std::sync::{Arc, Weak};
 
@@ -96,14 +96,14 @@ impl MigrationListeners {
 
     /// Tells everybody what they have not heard yet, at a time of day.
     pub(crate) fn tell(&mut self, here: Uuid, told: &Arc<Told>, now: Millis) {
-        let is_first = told.members.first().is_some_and(|first| first.uuid == here);
         self.listening.retain_mut(|listening| {
             let Some(link) = listening.link.upgrade() else { return false };
             if Arc::ptr_eq(&listening.told, told) {
                 return true;
             }
             let before = std::mem::replace(&mut listening.told, told.clone());
-            let moves = if listening.local_only && !is_first { Vec::new() } else { moves(&before, told) };
+            let mut moves = moves(&before, told);
+            moves.retain(|moved| !listening.local_only || moved.destination == here);
             if !moves.is_empty() {
                 events(listening.correlation, &moves, now, &link);
             }

@@ -69,7 +69,8 @@ pub(super) fn propose_evictions(
     let excess = if alone { excess } else { share(shared, excess) };
     let Some(wanted) = claim(map, excess, alone) else { return true };
     let (mut victims, mut weight, now) = (KeyList::default(), 0, shared.now());
-    while weight < wanted && victims.len() < VICTIMS_MAX && !state.evicting.contains(&map.id) {
+    let victims_max = VICTIMS_MAX.min(beyond_part(shared, map, state));
+    while weight < wanted && victims.len() < victims_max && !state.evicting.contains(&map.id) {
         let CellState { partition, random, .. } = state;
         let spares = |key: &[u8]| spared == Some(key) || victims.iter().any(|victim| victim == key);
         let mut draw = || random.next_u64();
@@ -104,6 +105,17 @@ fn share(shared: &Shared, excess: usize) -> usize {
     let groups = replicator.groups();
     let led = (0..groups).filter(|group| replicator.lease(GroupId(*group)).is_ok()).count();
     excess.saturating_mul(led.max(1)).div_ceil(groups.max(1) as usize)
+}
+
+/// How many entries of a map a partition has beyond its even part of what the map may have. It keeps that: what others let go is known here a while
+/// later, and all together would let go too much. While the map has too many entries, a partition has more than its part.
+fn beyond_part(shared: &Shared, map: &MapCore, state: &CellState) -> usize {
+    let eviction = &map.config.eviction;
+    if eviction.max_size_policy != MaxSizePolicy::PerNode {
+        return usize::MAX;
+    }
+    let part = eviction.size / shared.config.partition_count.max(1);
+    state.partition.statistics(map.id).entries.saturating_sub(part as usize)
 }
 
 /// Counts what a map has too much as going already, unless others have: of several who see the same excess, one acts.

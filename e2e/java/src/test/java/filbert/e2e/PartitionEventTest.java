@@ -14,7 +14,6 @@ import com.hazelcast.partition.MigrationState;
 import com.hazelcast.partition.Partition;
 import com.hazelcast.partition.PartitionLostListener;
 import com.hazelcast.partition.ReplicaMigrationEvent;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -65,18 +64,16 @@ class PartitionEventTest {
             return partitions;
         }
 
-        /** Each process is told as started, its partitions, finished. */
+        /** Each process is told as started, its partitions, finished; those of two members may come beside each other. */
         boolean areWhole() {
-            List<String> expected = new ArrayList<>();
-            for (String each : order) {
-                if (each.startsWith("started ")) {
-                    int planned = Integer.parseInt(each.substring("started ".length()));
-                    expected.add(each);
-                    expected.addAll(java.util.Collections.nCopies(planned, "replica"));
-                    expected.add("finished " + planned);
-                }
-            }
-            return expected.equals(order);
+            List<String> seen = List.copyOf(order);
+            List<String> started = planned(seen, "started ");
+            int count = started.stream().mapToInt(Integer::parseInt).sum();
+            return count == java.util.Collections.frequency(seen, "replica") && started.equals(planned(seen, "finished "));
+        }
+
+        private static List<String> planned(List<String> seen, String what) {
+            return seen.stream().filter(each -> each.startsWith(what)).map(each -> each.substring(what.length())).sorted().toList();
         }
     }
 
