@@ -60,6 +60,7 @@ mod losses;
 mod migrations;
 mod outbox;
 mod query_cache;
+mod registrations;
 mod relay;
 mod rows;
 mod session;

@@ -3,7 +3,7 @@
 //! A loss is told once to each registration, by the member that is asked for all events, or by the one that kept the copy with which the
 //! partition went on. What was lost before a registration is not told.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use filbert_grid::{GridError, PartitionLoss};
 use filbert_wire::{
@@ -12,9 +12,7 @@ use filbert_wire::{
 };
 
 use crate::link::Link;
-
-/// Registrations up to which nobody looks for those of connections that are gone.
-const KEPT_UNLOOKED_AT: usize = 64;
+use crate::registrations::Registrations;
 
 /// Which message a registration was made by, and its events come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,10 +21,8 @@ pub(crate) enum About {
     OneMap,
 }
 
-struct Listening {
-    id: Uuid,
-    link: Weak<Link>,
-    correlation: CorrelationId,
+/// A registration.
+struct OfLosses {
     about: About,
     /// Whether it is for what this member has kept alone.
     local_only: bool,
@@ -36,10 +32,7 @@ struct Listening {
 
 /// The registrations of one door.
 #[derive(Default)]
-pub(crate) struct LossListeners {
-    listening: Vec<Listening>,
-    purge_at: usize,
-}
+pub(crate) struct LossListeners(Registrations<OfLosses>);
 
 fn epoch(losses: &[Option<PartitionLoss>], partition: usize) -> u64 {
     losses.get(partition).copied().flatten().map_or(0, |loss| loss.epoch)
@@ -59,41 +52,27 @@ impl LossListeners {
         losses: &[Option<PartitionLoss>],
         limit: usize,
     ) -> Result<Uuid, GridError> {
-        if self.listening.len() >= self.purge_at.max(KEPT_UNLOOKED_AT).min(limit) {
-            self.listening.retain(|listening| listening.link.strong_count() > 0);
-            self.purge_at = self.listening.len() * 2;
-        }
-        if self.listening.len() >= limit {
-            return Err(GridError::LimitReached { what: "listeners", setting: "listeners_max", limit });
-        }
-        let (id, link) = (Uuid::new_v4(), Arc::downgrade(link));
         let told = (0..losses.len()).map(|partition| epoch(losses, partition)).collect();
-        self.listening.push(Listening { id, link, correlation, about, local_only, told });
-        Ok(id)
+        self.0.add(link, correlation, OfLosses { about, local_only, told }, limit)
     }
 
     /// Removes a registration; whether there was one.
     pub(crate) fn remove(&mut self, id: Uuid) -> bool {
-        let before = self.listening.len();
-        self.listening.retain(|listening| listening.id != id);
-        self.listening.len() < before
+        self.0.remove(id)
     }
 
     /// Tells everybody what they have not heard yet.
     pub(crate) fn tell(&mut self, here: Uuid, losses: &[Option<PartitionLoss>]) {
-        self.listening.retain_mut(|listening| {
-            let Some(link) = listening.link.upgrade() else { return false };
-            listening.told.resize(losses.len().max(listening.told.len()), 0);
-            let Listening { correlation, about, local_only, .. } = *listening;
-            for (partition, (told, loss)) in (0_i32..).zip(listening.told.iter_mut().zip(losses)) {
+        self.0.tell(|OfLosses { about, local_only, told }, correlation, link| {
+            told.resize(losses.len().max(told.len()), 0);
+            for (partition, (told, loss)) in (0_i32..).zip(told.iter_mut().zip(losses)) {
                 let Some(loss) = loss.filter(|loss| loss.epoch > *told) else { continue };
                 *told = loss.epoch;
-                if local_only && loss.kept_by != here {
+                if *local_only && loss.kept_by != here {
                     continue;
                 }
-                link.outbox.append(|out| event(about, correlation, partition, &loss, out));
+                link.outbox.append(|out| event(*about, correlation, partition, &loss, out));
             }
-            true
         });
     }
 }

@@ -7,7 +7,7 @@
 //! A change is told once to each registration: by the member that is asked for all events, or, where a client registers with all members
 //! for the events of each, by the member that leads the partition now: the one before it may be dead.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use filbert_grid::{GridError, Millis};
 use filbert_wire::{
@@ -17,20 +17,17 @@ use filbert_wire::{
 };
 
 use crate::link::Link;
+use crate::registrations::Registrations;
 use crate::views::Told;
 
-/// Registrations up to which nobody looks for those of connections that are gone.
-const KEPT_UNLOOKED_AT: usize = 64;
 /// Kinds of [`MigrationEvent`].
 const STARTED: i32 = 0;
 const FINISHED: i32 = 1;
 /// The partition in the headers of all events: clients handle those of one partition in their order, and others beside each other.
 const IN_ORDER: i32 = 0;
 
-struct Listening {
-    id: Uuid,
-    link: Weak<Link>,
-    correlation: CorrelationId,
+/// A registration.
+struct OfMigrations {
     /// Whether other members are asked as well.
     local_only: bool,
     /// What it was told last.
@@ -39,10 +36,7 @@ struct Listening {
 
 /// The registrations of one door.
 #[derive(Default)]
-pub(crate) struct MigrationListeners {
-    listening: Vec<Listening>,
-    purge_at: usize,
-}
+pub(crate) struct MigrationListeners(Registrations<OfMigrations>);
 
 /// A partition that another member leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,39 +69,26 @@ impl MigrationListeners {
         told: Arc<Told>,
         limit: usize,
     ) -> Result<Uuid, GridError> {
-        if self.listening.len() >= self.purge_at.max(KEPT_UNLOOKED_AT).min(limit) {
-            self.listening.retain(|listening| listening.link.strong_count() > 0);
-            self.purge_at = self.listening.len() * 2;
-        }
-        if self.listening.len() >= limit {
-            return Err(GridError::LimitReached { what: "listeners", setting: "listeners_max", limit });
-        }
-        let (id, link) = (Uuid::new_v4(), Arc::downgrade(link));
-        self.listening.push(Listening { id, link, correlation, local_only, told });
-        Ok(id)
+        self.0.add(link, correlation, OfMigrations { local_only, told }, limit)
     }
 
     /// Removes a registration; whether there was one.
     pub(crate) fn remove(&mut self, id: Uuid) -> bool {
-        let before = self.listening.len();
-        self.listening.retain(|listening| listening.id != id);
-        self.listening.len() < before
+        self.0.remove(id)
     }
 
     /// Tells everybody what they have not heard yet, at a time of day.
     pub(crate) fn tell(&mut self, here: Uuid, told: &Arc<Told>, now: Millis) {
-        self.listening.retain_mut(|listening| {
-            let Some(link) = listening.link.upgrade() else { return false };
+        self.0.tell(|listening, correlation, link| {
             if Arc::ptr_eq(&listening.told, told) {
-                return true;
+                return;
             }
             let before = std::mem::replace(&mut listening.told, told.clone());
             let mut moves = moves(&before, told);
             moves.retain(|moved| !listening.local_only || moved.destination == here);
             if !moves.is_empty() {
-                events(listening.correlation, &moves, now, &link);
+                events(correlation, &moves, now, link);
             }
-            true
         });
     }
 }
