@@ -128,12 +128,21 @@ fn claim(map: &MapCore, excess: usize, alone: bool) -> Option<usize> {
     Some(excess - before)
 }
 
+fn leads(shared: &Shared, partition: PartitionId) -> bool {
+    let replicator = shared.replication.as_ref().map(|replication| &replication.replicator);
+    replicator.is_some_and(|replicator| replicator.lease(shared.group_of(partition)).is_ok())
+}
+
 /// Has partitions other than `partition` make the room that it could not. Called without any partition's lock.
 #[cold]
 pub(super) fn propose_evictions_elsewhere(shared: &Arc<Shared>, map: &Arc<MapCore>, partition: PartitionId) {
     let count = shared.config.partition_count.max(1);
     for offset in 1..=count {
         let id = PartitionId(partition.0.wrapping_add(offset) % count);
+        // Those of others are theirs to make room in: a proposal here would be refused, and taken for room that is made.
+        if !leads(shared, id) {
+            continue;
+        }
         let Some(cell) = shared.cell(id) else { return };
         let mut state = cell.lock();
         let mut to = Submissions::new(shared);
