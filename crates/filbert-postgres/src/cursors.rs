@@ -187,7 +187,7 @@ impl Session {
             return Err(PgError::new(sqlstate::DUPLICATE_CURSOR, message).into());
         }
         let prepared = self.understand_inner(statement, &[]).await?;
-        if !matches!(prepared.kind, Kind::Engine(Command::Select)) {
+        if !matches!(prepared.kind, Kind::Engine(Command::Select)) || prepared.columns.is_none() {
             return Err(PgError::new(sqlstate::SYNTAX_ERROR, "a cursor needs a query, such as SELECT or VALUES").into());
         }
         let progress = match self.start(&statement.text, values, &prepared.declared).await? {

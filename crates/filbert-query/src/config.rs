@@ -47,3 +47,26 @@ impl Default for QueryConfig {
         }
     }
 }
+
+impl QueryConfig {
+    /// The same on a member whose maps may take so many bytes: all queries together take half as much at most, and one a quarter.
+    #[must_use]
+    pub(crate) fn within(self, maps_bytes_max: Option<usize>) -> QueryConfig {
+        let Some(maps_bytes_max) = maps_bytes_max else { return self };
+        QueryConfig {
+            query_memory_bytes_max: self.query_memory_bytes_max.min((maps_bytes_max / 4).max(QUERY_BYTES_LEAST)),
+            queries_memory_bytes_max: self
+                .queries_memory_bytes_max
+                .min((maps_bytes_max / 2).max(2 * QUERY_BYTES_LEAST)),
+            ..self
+        }
+    }
+
+    /// Bytes that the results of one function take for one batch of rows, at most.
+    pub(crate) fn results_bytes_max(&self) -> usize {
+        self.query_memory_bytes_max / 4
+    }
+}
+
+/// Memory without which a query sorts and groups nothing.
+const QUERY_BYTES_LEAST: usize = 64 << 20;

@@ -8,7 +8,7 @@ use filbert_data::FieldType;
 use filbert_grid::query::{ColumnMeta, Command, Description, SqlError, WriteMode};
 
 use crate::asker::Asker;
-use crate::dialect::{FileFormat, Parsed, ParsedStatement, Place, schema_of};
+use crate::dialect::{FileFormat, Parsed, ParsedStatement, Place, TableStatement, schema_of};
 use crate::dml::literals::parameter;
 use crate::dml::returning::Returning;
 use crate::dml::targets::{column_index, target_columns};
@@ -71,7 +71,14 @@ pub(crate) fn of_plan(
         Plan::Other(statement) => {
             let (command, columns) = of_other(&statement.parsed);
             let parameters = parameters(&vec![None; statement.parameters], types);
-            Description { command: Command::Other(command), parameters, columns }
+            let command = match &statement.parsed {
+                // PostgreSQL tells how many rows such a table was made of.
+                Parsed::Table(TableStatement::Create(table)) if table.source.is_some() && !table.without_data => {
+                    Command::Select
+                }
+                _ => Command::Other(command),
+            };
+            Description { command, parameters, columns }
         }
         Plan::Session { command, parameters: count } => Description {
             command: Command::Other(session::tag(command)),

@@ -87,13 +87,14 @@ impl Engine {
     /// # Errors
     /// Its threads cannot be started.
     pub fn start(grid: &Arc<Grid>, config: QueryConfig) -> Result<Engine, GridError> {
+        let config = config.within(grid.config().memory_bytes_max);
         let catalog = Arc::new(Catalog::new(config.catalog_entries_max));
         let tables = Arc::new(Tables::new(Arc::downgrade(grid), catalog));
         if let Some(cluster) = grid.cluster() {
             tables.join_cluster(cluster);
         }
         let jobs = Jobs::new(config.jobs_log_max);
-        let server = Arc::new(Server::new(tables.clone(), jobs.clone()));
+        let server = Arc::new(Server::new(tables.clone(), jobs.clone(), config.results_bytes_max()));
         let sessions = Sessions::new(&config, &server)?;
         let threads = Threads::start(config.threads)?;
         let plans = Plans::new(config.plans_max);
@@ -469,7 +470,7 @@ impl Task {
         planned: &PlannedQuery,
         optimized: Option<&LogicalPlan>,
     ) -> Result<StatementResult, SqlError> {
-        let state = self.inner.sessions.begin_for(&self.asker);
+        let state = self.inner.sessions.begin_for(&self.asker, Some(&self.limits));
         let physical = self.physical(&state, planned, optimized).await?;
         let infinite = physical.boundedness().is_unbounded();
         let stream = execute_stream(physical, state.task_ctx()).map_err(|error| of_datafusion(&error))?;
@@ -543,7 +544,7 @@ impl Task {
                 if let Some(short) = &short {
                     explain::short(short, &self.parameters, analyze)?
                 } else {
-                    let state = self.inner.sessions.begin_for(&self.asker);
+                    let state = self.inner.sessions.begin_for(&self.asker, Some(&self.limits));
                     let physical = self.physical(&state, &planned, optimized.as_ref()).await?;
                     explain::plan(&physical, &state, analyze).await?
                 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_schema::DataType;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr as LogicalExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{Expr, Query};
 use filbert_data::{FieldType, Value};
 use filbert_grid::layout_changes;
@@ -51,7 +52,28 @@ pub(crate) enum Plan {
     Other(ParsedStatement),
 }
 
+/// Bytes of the literals of a plan that is kept, at most: what is computed while a statement is planned may be larger than its text.
+const LITERALS_BYTES_MAX: usize = 128 << 10;
+
 impl Plan {
+    /// The bytes that the literals of a query's plan take.
+    fn literal_bytes(&self) -> usize {
+        let Plan::Query { planned, optimized, .. } = self else { return 0 };
+        let mut bytes = 0_usize;
+        // It fails at nothing.
+        let _ = optimized.as_ref().unwrap_or(&planned.plan).apply_with_subqueries(|node| {
+            node.apply_expressions(|expression| {
+                expression.apply(|inner| {
+                    if let LogicalExpr::Literal(scalar, _) = inner {
+                        bytes = bytes.saturating_add(scalar.size());
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        });
+        bytes
+    }
+
     /// The values that a statement takes of those that came with it.
     ///
     /// # Errors
@@ -217,6 +239,9 @@ impl Inner {
             return Ok(plan);
         }
         self.plans.missed();
+        if plan.literal_bytes() > LITERALS_BYTES_MAX {
+            return Ok(plan);
+        }
         // Where literals are written into texts, this one does not come again.
         if !self.keep_for_template(text, &plan, version, asker).await {
             self.plans.of_texts.of(asker.dialect()).keep(&key, version, plan.clone());

@@ -14,6 +14,7 @@ use filbert_data::dates::Zone;
 use filbert_grid::query::{Dialect, Session};
 
 use crate::catalogs::oids;
+use crate::cursor::Limits;
 use crate::jobs::Jobs;
 use crate::tables::Tables;
 
@@ -25,11 +26,13 @@ pub(crate) struct Server {
     functions: OnceLock<Vec<(String, &'static str)>>,
     /// When the engine started.
     pub(crate) started: DateTime<Utc>,
+    /// Bytes that the results of one function take for one batch of rows, at most.
+    pub(crate) results_bytes_max: usize,
 }
 
 impl Server {
-    pub(crate) fn new(tables: Arc<Tables>, jobs: Arc<Jobs>) -> Server {
-        Server { tables, jobs, started: Utc::now(), functions: OnceLock::new() }
+    pub(crate) fn new(tables: Arc<Tables>, jobs: Arc<Jobs>, results_bytes_max: usize) -> Server {
+        Server { tables, jobs, started: Utc::now(), functions: OnceLock::new(), results_bytes_max }
     }
 
     /// Notes which functions there are, in the order of their names.
@@ -71,27 +74,39 @@ pub(crate) struct Surroundings {
     dialect: Option<Dialect>,
     /// When the statement began; none outside of statements.
     began: Option<DateTime<Utc>>,
+    /// What ends the statement early.
+    limits: Option<Limits>,
 }
 
 impl Surroundings {
     /// Those of a statement that begins now.
     pub(crate) fn new(server: Arc<Server>, session: Option<Arc<Session>>) -> Surroundings {
-        Surroundings { server, session, dialect: None, began: Some(Utc::now()) }
+        Surroundings { server, session, dialect: None, began: Some(Utc::now()), limits: None }
     }
 
     /// Those of what is computed for many statements.
     pub(crate) fn lasting(server: Arc<Server>, dialect: Dialect) -> Surroundings {
-        Surroundings { server, session: None, dialect: Some(dialect), began: None }
+        Surroundings { server, session: None, dialect: Some(dialect), began: None, limits: None }
     }
 
     /// Those of a plan that is made for a session, and runs later.
     pub(crate) fn planning(server: Arc<Server>, session: Option<Arc<Session>>, dialect: Dialect) -> Surroundings {
-        Surroundings { server, session, dialect: Some(dialect), began: None }
+        Surroundings { server, session, dialect: Some(dialect), began: None, limits: None }
     }
 
     /// Those of a plan's session.
     pub(crate) fn of(options: &ConfigOptions) -> Option<&Surroundings> {
         options.extensions.get::<Surroundings>()
+    }
+
+    /// The same for a statement that is ended by these limits.
+    pub(crate) fn ended_by(self, limits: Option<Limits>) -> Surroundings {
+        Surroundings { limits, ..self }
+    }
+
+    /// What ends the statement early.
+    pub(crate) fn limits(&self) -> Option<&Limits> {
+        self.limits.as_ref()
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {
@@ -139,6 +154,11 @@ pub(crate) struct Occasion {
 impl Occasion {
     pub(crate) fn new(surroundings: Surroundings, planned: Arc<ConfigOptions>) -> Occasion {
         Occasion { surroundings, planned, options: OnceLock::new() }
+    }
+
+    /// The same for a statement that is ended by these limits.
+    pub(crate) fn ended_by(self, limits: Option<Limits>) -> Occasion {
+        Occasion { surroundings: self.surroundings.ended_by(limits), ..self }
     }
 
     pub(crate) fn surroundings(&self) -> &Surroundings {

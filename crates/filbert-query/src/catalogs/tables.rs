@@ -12,6 +12,7 @@ use super::oids::Oids;
 use super::types;
 use crate::catalog::{self, DeclaredType, Mapping, MappingColumn};
 use crate::tables::Tables;
+use crate::types::JSONB;
 
 /// The facts of a table or mapping.
 pub(super) fn facts(tables: &Tables, mapping: Arc<Mapping>, place: Place, oids: &mut Oids) -> RelationFacts {
@@ -116,7 +117,8 @@ fn of_declared_type(declared: &DeclaredType) -> types::Declared {
                 _ => (oid, modifier),
             }
         }
-        DeclaredType::Jsonb | DeclaredType::Object(..) | DeclaredType::GeoPoint | DeclaredType::GeoShape => {
+        DeclaredType::Jsonb => (i64::from(JSONB), -1),
+        DeclaredType::Object(..) | DeclaredType::GeoPoint | DeclaredType::GeoShape => {
             types::of_field_type(&declared.field_type())
         }
     }

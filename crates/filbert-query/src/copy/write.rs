@@ -42,7 +42,7 @@ pub(super) async fn write(
     path: &Path,
     format: &FileFormat,
 ) -> Result<u64, SqlError> {
-    let state = engine.sessions.begin_for(asker);
+    let state = engine.sessions.begin_for(asker, None);
     let planned = plan_query(&state, &engine.tables, asker, query).await?;
     let values = bind(&planned.parameters, parameters)?;
     let plan = with_parameters(planned.plan, values)?;

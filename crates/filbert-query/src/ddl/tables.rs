@@ -17,7 +17,7 @@ use crate::engine::Inner;
 use crate::error::{of_datafusion, parsing_error};
 use crate::plan::planner::{columns_after, plan_query};
 use crate::tables::Tables;
-use crate::types::{ARRAY_OF_JSONB, ARRAY_OF_NUMERIC, ARRAY_OF_VARCHAR, JSONB, NUMERIC, VARCHAR};
+use crate::types::{ARRAY_OF_JSONB, ARRAY_OF_NUMERIC, ARRAY_OF_VARCHAR, BPCHAR, JSONB, NUMERIC, VARCHAR};
 
 /// Schemas whose tables are made by nobody.
 const RESERVED: [&str; 4] = ["information_schema", "pg_catalog", "sys", "blob"];
@@ -265,6 +265,11 @@ pub(crate) async fn create_as(engine: &Inner, asker: &Asker, statement: &CreateT
         let name = statement.names.get(at).unwrap_or(&column.name).clone();
         let declared = match column.pg_type {
             Some(VARCHAR) => DeclaredType::Varchar(None),
+            // Without a length of their own, texts keep what blanks they have.
+            Some(BPCHAR) => match planned.lengths.get(at).copied().flatten() {
+                Some(length) => DeclaredType::Character(length),
+                None => DeclaredType::Plain(FieldType::Varchar),
+            },
             Some(JSONB) => DeclaredType::Jsonb,
             Some(ARRAY_OF_JSONB) => DeclaredType::Array(Box::new(DeclaredType::Jsonb)),
             Some(ARRAY_OF_VARCHAR) => DeclaredType::Array(Box::new(DeclaredType::Varchar(None))),
@@ -477,7 +482,7 @@ mod tests {
             ),
         ];
         let tables = Arc::new(Tables::new(Weak::new(), Arc::new(Catalog::new(10))));
-        let server = Arc::new(Server::new(Arc::clone(&tables), Jobs::new(10)));
+        let server = Arc::new(Server::new(Arc::clone(&tables), Jobs::new(10), 256 << 20));
         let sessions = Sessions::new(&QueryConfig::default(), &server).unwrap();
         for (dialect, text) in cases {
             let parsed = parse(text, dialect, &Limits::default(), &DefaultPlace).unwrap().parsed;

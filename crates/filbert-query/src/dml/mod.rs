@@ -78,7 +78,7 @@ impl<'e> Dml<'e> {
             sessions: &engine.sessions,
             dialect: asker.dialect(),
             asker,
-            occasion: engine.sessions.occasion(asker.dialect(), asker.session()),
+            occasion: engine.sessions.occasion(asker.dialect(), asker.session()).ended_by(limits.clone()),
             limits,
         })
     }

@@ -15,6 +15,7 @@
 //! | `fields` | members of objects: `object['member']` |
 //! | `lists` | conditions that the optimizer does not look into |
 //! | `postgres` | values as PostgreSQL has them: patterns, `jsonb`, texts, arrays, casts |
+//! | `results` | the memory and the time that results take |
 //! | `server` | what PostgreSQL and CrateDB have: about the session, the catalogs, and expressions |
 //! | `numbers` | functions and operators on numbers in PostgreSQL's dialect |
 //! | `totals` | result types of `SUM` and `AVG` |
@@ -29,6 +30,7 @@ pub(crate) mod lists;
 mod math;
 pub(crate) mod numbers;
 mod postgres;
+mod results;
 mod row;
 mod series;
 mod server;
@@ -99,6 +101,7 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
     for (name, function) in series::functions() {
         context.register_udtf(name, function);
     }
+    results::bound(context);
     let state = context.state_ref();
     let mut state = state.write();
     // The functions are DataFusion's too, but this kind of registration has an error that cannot be.

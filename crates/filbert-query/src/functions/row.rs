@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 use filbert_data::FieldType;
 use filbert_grid::query::SqlSubject;
 
+use super::results::Results;
 use crate::error::{carried, data_error, parsing_error};
 
 /// The types that arguments are cast to, by the types they have.
@@ -226,7 +227,14 @@ pub(super) fn collect(
 ) -> Result<ColumnarValue> {
     let constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
     let rows = if constant { 1 } else { args.number_rows };
-    let mut values = (0..rows).map(row).collect::<Result<Vec<_>>>()?;
+    let mut results = Results::of(&args.config_options);
+    let mut row = row;
+    let mut values = Vec::with_capacity(rows);
+    for at in 0..rows {
+        let value = row(at)?;
+        results.add(value.size())?;
+        values.push(value);
+    }
     if constant && let Some(value) = values.pop() {
         return Ok(ColumnarValue::Scalar(value));
     }
@@ -245,9 +253,12 @@ pub(super) fn collect_texts(
     if constant {
         return Ok(ColumnarValue::Scalar(ScalarValue::Utf8View(row(0)?)));
     }
+    let mut results = Results::of(&args.config_options);
     let mut builder = arrow_array::builder::StringViewBuilder::with_capacity(args.number_rows);
     for at in 0..args.number_rows {
-        builder.append_option(row(at)?);
+        let text = row(at)?;
+        results.add(text.as_ref().map_or(0, String::len))?;
+        builder.append_option(text);
     }
     Ok(ColumnarValue::Array(std::sync::Arc::new(builder.finish())))
 }

@@ -196,7 +196,7 @@ fn collect_places(args: &ScalarFunctionArgs, one: impl Fn(usize) -> Result<Optio
 }
 
 /// Characters that a text is filled up to, at most.
-const PADDED_MAX: i64 = 1 << 28;
+const PADDED_MAX: i64 = 64 << 20;
 
 fn coerce_pad(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     match types {

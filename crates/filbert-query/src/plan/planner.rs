@@ -32,6 +32,8 @@ use crate::types::{
 pub(crate) struct PlannedQuery {
     pub(crate) plan: LogicalPlan,
     pub(crate) columns: Arc<[ColumnMeta]>,
+    /// The length of each column that is a text of fixed length, where all its values have the same.
+    pub(crate) lengths: Vec<Option<u32>>,
     /// The type of each parameter, where the query tells it.
     pub(crate) parameters: Vec<Option<DataType>>,
     /// The same, as clients are told them.
@@ -63,10 +65,15 @@ pub(crate) async fn plan_query(
     scope::resolve(tables, dialect, &mut query)?;
     name_columns(&mut query, &|name| tables.visible_columns(name));
     let plan = plan_rewritten(state, tables, asker, query).await?;
+    let lengths = plan.schema().fields().iter().map(|field| match Mark::of(field).length {
+        Length::Of(length) => Some(length),
+        _ => None,
+    });
+    let lengths = lengths.collect();
     let (plan, columns) = told(state, plan, dialect)?;
     let parameters = parameter_types(&plan)?;
     let told_parameters = told_parameter_types(&plan, &parameters)?;
-    Ok(PlannedQuery { plan, columns, parameters, told_parameters })
+    Ok(PlannedQuery { plan, columns, lengths, parameters, told_parameters })
 }
 
 /// A plan whose rows leave the engine, and what is told of its columns: of queries, and of what changes tell of the rows they change.

@@ -18,6 +18,7 @@ use filbert_grid::query::{Dialect, Session};
 use crate::asker::Asker;
 use crate::catalogs;
 use crate::config::QueryConfig;
+use crate::cursor::Limits;
 use crate::dialect::CATALOGS;
 use crate::functions;
 use crate::plan::memory::{QueryMemory, ServerMemory};
@@ -101,8 +102,9 @@ impl Sessions {
     }
 
     /// A session whose plans have memory of their own, for somebody whom functions and catalogs see.
-    pub(crate) fn begin_for(&self, asker: &Asker) -> SessionState {
-        self.begin_with(asker.dialect(), Surroundings::new(self.server.clone(), asker.session().cloned()))
+    pub(crate) fn begin_for(&self, asker: &Asker, limits: Option<&Limits>) -> SessionState {
+        let surroundings = Surroundings::new(self.server.clone(), asker.session().cloned());
+        self.begin_with(asker.dialect(), surroundings.ended_by(limits.cloned()))
     }
 
     /// A run of a statement that begins now.
@@ -303,7 +305,7 @@ mod tests {
     #[test]
     fn a_session_that_begins_has_the_functions_that_statements_are_planned_with() {
         let tables = Arc::new(Tables::new(Weak::new(), Arc::new(Catalog::new(10))));
-        let server = Arc::new(Server::new(tables, Jobs::new(10)));
+        let server = Arc::new(Server::new(tables, Jobs::new(10), 256 << 20));
         let sessions = Sessions::new(&QueryConfig::default(), &server).unwrap();
         for dialect in [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres] {
             let planning = sessions.planning(dialect);

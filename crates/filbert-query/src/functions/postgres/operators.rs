@@ -10,6 +10,7 @@ use arrow_schema::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::string;
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast, lit};
@@ -22,7 +23,7 @@ use super::super::row::is_text;
 use super::super::server::native;
 use super::{arrays, casts, extremes, json, operands, told};
 use crate::named::{map_named, schema_within};
-use crate::types::{BPCHAR, JSONB, Mark, field_type_of, pg_type_of};
+use crate::types::{BPCHAR, JSONB, Mark, VARCHAR, field_type_of, pg_type_of};
 
 /// The functions that operators become, by name.
 static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
@@ -159,8 +160,8 @@ fn compared(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> Option<
             let order = of_arrays("array_compare", left, right, kinds, schema);
             joined(order, Some(lit(ScalarValue::Int32(Some(0)))))
         }
-        (Kind::Char, Kind::Text) => joined(Some(left), Some(without_blanks(&right)?)),
-        (Kind::Text, Kind::Char) => joined(Some(without_blanks(&left)?), Some(right)),
+        (Kind::Char, Kind::Text) => joined(Some(left), Some(beside_char(&right, schema)?)),
+        (Kind::Text, Kind::Char) => joined(Some(beside_char(&left, schema)?), Some(right)),
         (Kind::Bytes, Kind::Text) => joined(Some(left), call("cast_bytea", vec![right])),
         (Kind::Text, Kind::Bytes) => joined(call("cast_bytea", vec![left]), Some(right)),
         _ => None,
@@ -227,6 +228,13 @@ pub(crate) fn binary(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
+/// A literal or a `varchar` that is compared with a text in which blanks at the end do not count, without its own; `None` where it stays
+/// as it is.
+fn beside_char(operand: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let is_varchar = || told::mark_of(operand, schema).is_some_and(|mark| mark.oid == Some(VARCHAR));
+    without_blanks(operand).or_else(|| is_varchar().then(|| string::rtrim().call(vec![operand.clone()])))
+}
+
 /// A literal without the blanks at its end, to be compared with a text in which they do not count; `None` if there are none.
 fn without_blanks(literal: &Expr) -> Option<Expr> {
     let Expr::Literal(scalar, metadata) = literal else { return None };
@@ -235,19 +243,15 @@ fn without_blanks(literal: &Expr) -> Option<Expr> {
     Some(Expr::Literal(trimmed, metadata.clone()))
 }
 
-/// Trims literals that are compared with a text in which blanks at the end do not count; whether any had some.
-pub(super) fn trim_literals<'e>(
-    compared: &Expr,
-    literals: impl Iterator<Item = &'e mut Expr>,
-    schema: &DFSchema,
-) -> bool {
-    if kind(compared, schema) != Kind::Char {
+/// Trims literals among operands that are compared, if blanks at the end do not count in one of these; whether any had some.
+pub(super) fn trim_literals(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    if !operands.iter().any(|operand| kind(operand, schema) == Kind::Char) {
         return false;
     }
     let mut is_changed = false;
-    for literal in literals {
-        if let Some(trimmed) = without_blanks(literal) {
-            *literal = trimmed;
+    for operand in operands {
+        if let Some(trimmed) = without_blanks(operand) {
+            *operand = trimmed;
             is_changed = true;
         }
     }

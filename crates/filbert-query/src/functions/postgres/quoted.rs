@@ -67,12 +67,12 @@ fn typed_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 fn typed(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let is_changed = match &mut expression {
         Expr::Between(between) => {
-            let bounds = [&mut *between.low, &mut *between.high];
-            let is_trimmed = trim_literals(&between.expr, bounds.into_iter(), schema);
+            let is_trimmed = trim_literals(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema);
             unify(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema) || is_trimmed
         }
         Expr::InList(list) => {
-            let is_trimmed = trim_literals(&list.expr, list.list.iter_mut(), schema);
+            let operands = std::iter::once(&mut *list.expr).chain(&mut list.list);
+            let is_trimmed = trim_literals(operands.collect(), schema);
             unify(std::iter::once(&mut *list.expr).chain(&mut list.list).collect(), schema) || is_trimmed
         }
         Expr::Case(case) => {
@@ -81,7 +81,8 @@ fn typed(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
             match &mut case.expr {
                 Some(compared) => {
                     let others = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
-                    let is_changed = trim_literals(compared, others, schema) || is_changed;
+                    let operands = std::iter::once(&mut **compared).chain(others);
+                    let is_changed = trim_literals(operands.collect(), schema) || is_changed;
                     let others = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
                     unify(std::iter::once(&mut **compared).chain(others).collect(), schema) || is_changed
                 }

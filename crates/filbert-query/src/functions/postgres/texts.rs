@@ -7,6 +7,7 @@ use datafusion::common::Result;
 use filbert_data::{FieldType, Value, dates};
 
 use super::super::numbers::{text_of_double, text_of_real};
+use super::super::results::replaced_bytes;
 use super::super::server::native::{Call, Native, Take, int4, of_text, pure, text, texts};
 use super::refused;
 
@@ -26,9 +27,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
         if from.is_empty() {
             return Ok(of_text(whole));
         }
-        if to.len() > from.len() {
-            check_length((whole.len() / from.len()).saturating_mul(to.len()))?;
-        }
+        check_length(replaced_bytes(whole, from, to))?;
         Ok(of_text(whole.replace(from, to)))
     }),
     pure("translate", &[Take::Text, Take::Text, Take::Text], text, |call| {

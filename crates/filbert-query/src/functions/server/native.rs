@@ -11,6 +11,7 @@ use datafusion::logical_expr::{
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnReader, Dialect, Session, arrow_type};
 
+use super::super::results::{Results, bytes_of};
 use super::super::row::wrong_arguments;
 use crate::catalogs::Scene;
 use crate::surroundings::Surroundings;
@@ -282,21 +283,29 @@ impl ScalarUDFImpl for Wrapped {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let is_constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let rows = if is_constant { 1 } else { args.number_rows };
-        let arrays = args.args.iter().map(|value| value.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        // What is the same for all rows is there once.
+        let array_of = |value: &ColumnarValue| match value {
+            ColumnarValue::Scalar(scalar) => Ok((scalar.to_array()?, true)),
+            ColumnarValue::Array(array) => Ok((Arc::clone(array), false)),
+        };
+        let arrays = args.args.iter().map(array_of).collect::<Result<Vec<_>>>()?;
         let types: Vec<FieldType> = args.arg_fields.iter().map(|field| field_type_of(field)).collect();
         let pg_types: Vec<Option<u32>> = args.arg_fields.iter().map(|field| pg_type_of(field)).collect();
         let mut readers = Vec::with_capacity(arrays.len());
-        for (array, field) in arrays.iter().zip(&args.arg_fields) {
+        for ((array, is_one), field) in arrays.iter().zip(&args.arg_fields) {
             let reader = ColumnReader::new(array.as_ref(), &field_type_of(field));
-            readers.push(reader.ok_or_else(|| wrong_arguments(self.native.name, &[field.data_type().clone()]))?);
+            let reader = reader.ok_or_else(|| wrong_arguments(self.native.name, &[field.data_type().clone()]))?;
+            readers.push((reader, *is_one));
         }
         let surroundings = Surroundings::of(&args.config_options);
         let session = surroundings.and_then(Surroundings::session);
         let dialect = session.map_or(Dialect::Postgres, |session| session.dialect());
         let scene = surroundings.map(|surroundings| Scene::new(surroundings.server(), session, dialect));
+        let mut counted = Results::of(&args.config_options);
         let mut results = Vec::with_capacity(rows);
         for row in 0..rows {
-            let values: Vec<Value<'_>> = readers.iter().map(|reader| reader.get(row)).collect();
+            let values: Vec<Value<'_>> =
+                readers.iter().map(|(reader, is_one)| reader.get(if *is_one { 0 } else { row })).collect();
             if self.native.strict && values.iter().any(Value::is_null) {
                 results.push(ScalarValue::try_from(args.return_field.data_type())?);
                 continue;
@@ -310,6 +319,7 @@ impl ScalarUDFImpl for Wrapped {
                 scene: scene.as_ref(),
             };
             let value = (self.native.compute)(&call)?;
+            counted.add(bytes_of(&value))?;
             results.push(match value.is_null() {
                 true => ScalarValue::try_from(args.return_field.data_type())?,
                 false => typed(&value, args.return_field.data_type())?,

@@ -42,6 +42,10 @@ use crate::tables::Tables;
 
 /// Views within views, at most.
 const VIEW_DEPTH_MAX: usize = 32;
+/// Relations that a query reads at most, once views and `WITH` queries stand in their places: each name of a `WITH` query stands for all
+/// that it reads, so that twenty that read the one before twice read a million. Not a setting: planning takes its time and memory on
+/// any member.
+const RELATIONS_MAX: usize = 2_000;
 
 /// The names of a result's columns; `None` = only DataFusion knows them.
 type Names = Option<Vec<String>>;
@@ -51,7 +55,7 @@ type Names = Option<Vec<String>>;
 /// # Errors
 /// A name stands for several things, or for nothing where that can be told.
 pub(crate) fn resolve(tables: &Tables, dialect: Dialect, query: &mut Query) -> Result<(), SqlError> {
-    Resolver { tables, dialect, visible: Vec::new(), scopes: Vec::new(), number: 0, views: 0, depth: 0 }
+    Resolver { tables, dialect, visible: Vec::new(), scopes: Vec::new(), number: 0, views: 0, depth: 0, relations: 0 }
         .query(query)
         .map(|_| ())
 }
@@ -63,6 +67,8 @@ struct Named {
     /// Its name in the plan.
     planned: String,
     columns: Names,
+    /// Relations that it reads.
+    relations: usize,
 }
 
 struct Resolver<'t> {
@@ -78,6 +84,8 @@ struct Resolver<'t> {
     views: usize,
     /// Queries that are open.
     depth: usize,
+    /// Relations that have been found to be read.
+    relations: usize,
 }
 
 impl Resolver<'_> {
@@ -123,7 +131,8 @@ impl Resolver<'_> {
             self.number += 1;
             let planned = format!("$with{}", self.number);
             let declared: Vec<String> = cte.alias.columns.iter().map(|column| column.name.value.clone()).collect();
-            let known = Named { written: name, planned: planned.clone(), columns: None };
+            let known = Named { written: name, planned: planned.clone(), columns: None, relations: 1 };
+            let outside = self.relations;
             let names = if with.recursive {
                 // It sees itself.
                 let itself = Named { columns: (!declared.is_empty()).then(|| declared.clone()), ..known.clone() };
@@ -134,15 +143,32 @@ impl Resolver<'_> {
             } else {
                 self.query(&mut cte.query)?
             };
+            // They are read where the query is named.
+            let relations = (self.relations - outside).max(1);
+            self.relations = outside;
             cte.alias.name = Ident::with_quote('"', &planned);
             let columns = if with.recursive && !declared.is_empty() {
                 Some(declared)
             } else {
                 complete(&mut cte.alias.columns, names, &known.written)?
             };
-            self.visible.push(Named { columns, ..known });
+            self.visible.push(Named { columns, relations, ..known });
         }
         Ok(())
+    }
+
+    /// Notes that so many relations more are read.
+    fn reads(&mut self, relations: usize) -> Result<(), SqlError> {
+        self.relations = self.relations.saturating_add(relations);
+        match self.relations <= RELATIONS_MAX {
+            true => Ok(()),
+            false => {
+                let text = format!(
+                    "the statement reads more than {RELATIONS_MAX} relations, once its views and WITH queries stand in their places"
+                );
+                Err(parsing_error(text).with_sqlstate("54001"))
+            }
+        }
     }
 
     fn body(&mut self, body: &mut SetExpr) -> Result<Names, SqlError> {

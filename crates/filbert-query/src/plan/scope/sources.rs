@@ -252,6 +252,7 @@ impl Resolver<'_> {
                 derived(alias.as_mut(), (!inner.open).then_some(names))
             }
             TableFactor::Function { args, alias, .. } => {
+                self.reads(1)?;
                 self.scopes.push(before.clone());
                 let done = self.arguments(args);
                 self.scopes.pop();
@@ -259,6 +260,7 @@ impl Resolver<'_> {
                 derived(alias.as_mut(), None)
             }
             TableFactor::UNNEST { array_exprs, alias, .. } => {
+                self.reads(1)?;
                 self.scopes.push(before.clone());
                 let done = array_exprs.iter_mut().try_for_each(|array| self.expression(array, &Clause::Plain));
                 self.scopes.pop();
@@ -287,7 +289,8 @@ impl Resolver<'_> {
             && let Some(bare) = bare.as_ident()
             && let Some(known) = self.visible.iter().rev().find(|known| known.written == bare.value).cloned()
         {
-            let Named { written, planned, columns } = known;
+            let Named { written, planned, columns, relations } = known;
+            self.reads(relations)?;
             *name = ObjectName::from(vec![Ident::with_quote('"', planned)]);
             let alias = alias.get_or_insert_with(|| alias_of(Ident::with_quote('"', written)));
             return derived(Some(alias), columns);
@@ -300,6 +303,7 @@ impl Resolver<'_> {
             let TableFactor::Derived { alias, .. } = factor else { return Ok(Scope::default()) };
             return derived(alias.as_mut(), names);
         }
+        self.reads(1)?;
         let Some(columns) = self.tables.columns(name) else {
             let name = alias.as_ref().map_or_else(|| idents(name), |alias| vec![alias.name.clone()]);
             let relation = Relation {
@@ -359,9 +363,10 @@ impl Resolver<'_> {
             number: self.number,
             views: self.views + 1,
             depth: self.depth,
+            relations: self.relations,
         };
         let names = within.query(query);
-        self.number = within.number;
+        (self.number, self.relations) = (within.number, within.relations);
         names
     }
 

@@ -144,7 +144,7 @@ impl Pass {
         let schema = schema_within(&plan)?;
         self.shows = shows(&plan);
         // Texts that differ in blanks that do not count are one.
-        let is_compared = matches!(plan, LogicalPlan::Sort(_));
+        let is_compared = matches!(plan, LogicalPlan::Sort(_) | LogicalPlan::Join(_));
         let groups = match &plan {
             LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.iter().map(number_of).sum(),
             _ => 0,
@@ -230,6 +230,13 @@ impl Pass {
                 let is_concerned =
                     |array: &Expr| mark_of(array, schema).is_some_and(|mark| mark.of_item().length == Length::Own);
                 let mut has_changed = false;
+                if call.args.iter().any(is_concerned) {
+                    // A text in quotes is one of fixed length beside them.
+                    for text in call.args.iter_mut().filter(|text| is_text(text)) {
+                        *text = rtrim(std::mem::take(text));
+                        has_changed = true;
+                    }
+                }
                 for array in call.args.iter_mut().filter(|array| is_concerned(array)) {
                     if let Some(trimmed) = without_blanks_of_items(array) {
                         *array = trimmed;

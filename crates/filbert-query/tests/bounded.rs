@@ -1,0 +1,107 @@
+//! Statements that ask for more memory or planning than a member has are refused, and nothing else is disturbed.
+//!
+//! One test, since it looks at the memory of the whole process.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::fs;
+use std::sync::Arc;
+
+use common::Member;
+use filbert_grid::query::{Dialect, Session};
+use filbert_query::QueryConfig;
+
+/// Memory that one query may use, and with it all that is computed for a batch of rows.
+const QUERY_BYTES: usize = 128 << 20;
+/// What the process may grow by, in MiB: several functions of a statement hold results at the same time, on each query thread.
+const GROWTH_MIB_MAX: u64 = 512;
+
+/// Resident memory in MiB: now, and at most so far.
+fn resident() -> (u64, u64) {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let figure = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().next().unwrap().parse::<u64>().unwrap() >> 10
+    };
+    (figure("VmRSS:"), figure("VmHWM:"))
+}
+
+/// `WITH` queries, each of which reads the one before twice.
+fn doubled(count: usize, query: &str) -> String {
+    let mut text = "WITH a0 AS (SELECT 1 AS x)".to_owned();
+    for number in 1..count {
+        let before = number - 1;
+        text.push_str(&format!(", a{number} AS ({})", query.replace('@', &format!("a{before}"))));
+    }
+    format!("{text} SELECT count(*) FROM a{}", count - 1)
+}
+
+#[test]
+fn what_takes_too_much_is_refused_and_the_member_serves_on() {
+    let config = QueryConfig { query_memory_bytes_max: QUERY_BYTES, ..QueryConfig::default() };
+    let mut member = Member::with(config);
+    member.session = Some(Arc::new(Session::new(Dialect::Postgres, "somebody")));
+    member.change("CREATE TABLE t (id int PRIMARY KEY, s text)");
+    member.change("INSERT INTO t VALUES (1, 'one')");
+    let before = resident().0;
+
+    // One value that is too long.
+    for text in [
+        "SELECT array_length(array_repeat(1, 2000000000), 1)",
+        "SELECT array_length(array_resize(array[1], 2000000000), 1)",
+        "SELECT length(repeat('x', 2000000000))",
+        "SELECT length(lpad('x', 2000000000))",
+        "SELECT length(replace(repeat('x', 50000000), 'x', 'yyyyyyyyyyyyyyyyyyyy'))",
+    ] {
+        assert_eq!(member.error(text).sqlstate(), "54000", "{text}");
+    }
+    // Values that are too many for one batch of rows.
+    for value in [
+        "length(repeat('x', 60000000 + g::int))",
+        "length(lpad('x', 60000000 + g::int))",
+        "length(concat(repeat('x', 20000000), g))",
+        "length(replace(repeat('x', 600000), 'x', repeat('y', (g % 100)::int)))",
+        "array_length(array_fill(g, array[1000000]), 1)",
+        "array_length(array_repeat(g, 1000000), 1)",
+        "length(upper(concat(repeat('x', 20000000), g)))",
+    ] {
+        let text = format!("SELECT sum({value}) FROM generate_series(1, 8192) g");
+        assert_eq!(member.error(&text).sqlstate(), "53200", "{text}");
+    }
+    // Relations that come about by names that stand for others.
+    for query in ["SELECT x FROM @ UNION ALL SELECT x FROM @", "SELECT p.x FROM @ p JOIN @ q ON p.x = q.x"] {
+        assert_eq!(member.error(&doubled(22, query)).sqlstate(), "54001", "{query}");
+    }
+    member.change("CREATE VIEW v0 AS SELECT 1 AS x");
+    let mut refused = 0;
+    for number in 1..20 {
+        let before = number - 1;
+        let text = format!("CREATE VIEW v{number} AS SELECT a.x FROM v{before} a, v{before} b");
+        match member.try_rows(&text, &[]) {
+            Ok(_) => assert_eq!(refused, 0, "{text}"),
+            Err(error) => {
+                refused += 1;
+                assert!(["54001", "42P01"].contains(&error.sqlstate()), "{text}: {error}");
+            }
+        }
+    }
+    assert!(refused > 0);
+    // What a plan holds beyond its text is not kept.
+    for number in 0..200 {
+        let text = format!("SELECT count(*) FROM t WHERE s = repeat('x', 2000000 + {number})");
+        assert_eq!(member.rows(&text), ["0"]);
+    }
+
+    assert_eq!(member.rows("SELECT s, repeat(s, 2), replace(s, 'o', 'abc') FROM t"), ["one|oneone|abcne"]);
+    let (now, most) = resident();
+    assert!(most < before + GROWTH_MIB_MAX, "{before} MiB before, {most} MiB at most, {now} MiB now");
+}
+
+#[test]
+fn texts_that_hardly_grow_are_replaced_however_long_they_are() {
+    let member = Member::of(Dialect::Postgres);
+    let text = "SELECT length(replace(repeat('x', 1000000) || '@', '@', repeat('y', 1000)))";
+    assert_eq!(member.rows(text), ["1001000"]);
+    assert_eq!(member.rows(&doubled(9, "SELECT x FROM @ UNION ALL SELECT x FROM @")), ["256"]);
+}
