@@ -83,6 +83,12 @@ impl MapCore {
         }
     }
 
+    /// Bytes that the member keeps of the map beside its partitions, as long as it is there.
+    pub(crate) fn own_bytes(&self) -> usize {
+        // The name is the key of a table as well, and that of an object.
+        size_of::<MapCore>() + self.name.len() * 3 + self.made.len()
+    }
+
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.listeners.any() || self.near_caches.any()
