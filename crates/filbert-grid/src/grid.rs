@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use filbert_data::PartitionId;
-use filbert_store::{Change, Declarations, JournalSettings, LogCommand, MapId, MapSettings, Millis, Partition, PartitionSettings};
+use filbert_store::{
+    Change, Declarations, JournalSettings, LogCommand, MapId, MapSettings, Millis, Partition, PartitionSettings,
+};
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 

@@ -163,10 +163,7 @@ impl Declaration {
         let same_signatures = self.signatures.len() == other.signatures.len()
             && (self.signatures.iter().zip(&other.signatures))
                 .all(|((id, one), (other_id, other))| id == other_id && Arc::ptr_eq(one, other));
-        same_layout
-            && same_signatures
-            && self.settings == other.settings
-            && self.layout_number == other.layout_number
+        same_layout && same_signatures && self.settings == other.settings && self.layout_number == other.layout_number
     }
 }
 

@@ -54,9 +54,8 @@ fn read(partition: &mut Partition, layout: &Layout) -> Vec<String> {
 
 #[test]
 fn a_declared_map_is_read_as_one_that_was_emptied() {
-    let layout = (0..20).filter_map(derived::layout).find(|layout| {
-        !layout.indexes().is_empty() && !layout.columns().is_empty()
-    });
+    let layout =
+        (0..20).filter_map(derived::layout).find(|layout| !layout.indexes().is_empty() && !layout.columns().is_empty());
     let layout = Arc::new(layout.unwrap());
     for settings in [MapSettings::default(), with_journal()] {
         for layouts in [vec![Some(layout.clone())], vec![Some(layout.clone()), None], vec![]] {
