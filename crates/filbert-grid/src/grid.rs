@@ -280,8 +280,7 @@ impl Grid {
                 core.account(before, after);
             }
         }
-        self.shared.account(0, core.own_bytes());
-        core.account(0, core.own_bytes());
+        core.count_own(&self.shared, true);
         self.shared.add_signatures(&core, &core.layouts.current());
         self.shared.maps.write().by_id.insert(id, core.clone());
         if !is_here {
@@ -393,7 +392,7 @@ impl Grid {
         }
         to.send();
         self.shared.clear_signatures(core);
-        self.shared.account(core.own_bytes(), 0);
+        core.count_own(&self.shared, false);
     }
 
     /// Removes the listeners of a map.
