@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use filbert_data::PartitionId;
-use filbert_store::{Change, JournalSettings, LogCommand, MapId, MapSettings, Millis, Partition, PartitionSettings};
+use filbert_store::{
+    Change, Declarations, JournalSettings, LogCommand, MapId, MapSettings, Millis, Partition, PartitionSettings,
+};
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
@@ -92,11 +94,14 @@ impl Grid {
         let mut partition_uuids = SplitMix::new(high ^ low);
         let member = config.member_uuid.unwrap_or_else(|| random.next_uuid());
         let hash_seed = config.hash_seed.unwrap_or_else(|| random.next_u64());
+        let declarations = Arc::new(Declarations::default());
         let cells = (0..config.partition_count)
             .map(|id| {
                 let (id, reads_before_commands) = (PartitionId(id), replication.is_some());
                 let settings = PartitionSettings { id, hash_seed, reads_before_commands };
-                Cell::new(Partition::new(settings), random.next_u64(), partition_uuids.next_uuid())
+                let mut partition = Partition::new(settings);
+                partition.share_declarations(&declarations);
+                Cell::new(partition, random.next_u64(), partition_uuids.next_uuid())
             })
             .collect();
         let objects = Objects::new(config.objects_max, config.listeners_max);
@@ -109,6 +114,7 @@ impl Grid {
             maps: RwLock::new(MapTable::default()),
             making: Mutex::new(()),
             clients,
+            declarations,
             hash_seed,
             signature_seed: random.next_u64(),
             next_upkeep_ms: AtomicI64::new(0),
@@ -269,9 +275,12 @@ impl Grid {
                 let before = state.partition.bytes();
                 state.partition.create_map(id, settings.clone());
                 state.partition.set_layout(id, layout.clone());
-                self.shared.account(before, state.partition.bytes());
+                let after = state.partition.bytes();
+                self.shared.account(before, after);
+                core.account(before, after);
             }
         }
+        core.count_own(&self.shared, true);
         self.shared.add_signatures(&core, &core.layouts.current());
         self.shared.maps.write().by_id.insert(id, core.clone());
         if !is_here {
@@ -383,6 +392,7 @@ impl Grid {
         }
         to.send();
         self.shared.clear_signatures(core);
+        core.count_own(&self.shared, false);
     }
 
     /// Removes the listeners of a map.

@@ -82,6 +82,8 @@ pub(crate) struct Layouts {
     current: RwLock<Arc<MapLayout>>,
     /// Held while partitions are built: one change after the other.
     changing: Mutex<Numbers>,
+    /// What partitions were given last, by version: all are given the same.
+    compiled: Mutex<Option<(u64, Option<Arc<Layout>>)>>,
     pub(crate) signatures: Signatures,
 }
 
@@ -109,6 +111,7 @@ impl Layouts {
             schemas,
             current: RwLock::new(Arc::new(layout)),
             changing: Mutex::new(numbers),
+            compiled: Mutex::default(),
             signatures: Signatures::default(),
         }
     }
@@ -124,12 +127,35 @@ impl Layouts {
 
     /// What partitions are given.
     pub(crate) fn compiled(&self) -> Option<Arc<Layout>> {
-        self.current().compile(&self.schemas).map(Arc::new)
+        self.compiled_of(&self.current())
+    }
+
+    fn compiled_of(&self, layout: &MapLayout) -> Option<Arc<Layout>> {
+        let mut compiled = self.compiled.lock();
+        if let Some((version, layout_then)) = &*compiled
+            && *version == layout.version
+        {
+            return layout_then.clone();
+        }
+        let made = layout.compile(&self.schemas).map(Arc::new);
+        *compiled = Some((layout.version, made.clone()));
+        made
     }
 
     fn publish(&self, layout: &MapLayout) {
         let version = VERSIONS.fetch_add(1, Ordering::Relaxed);
         *self.current.write() = Arc::new(MapLayout { version, ..layout.clone() });
+    }
+
+    /// Publishes the current layout as complete, for which partitions need nothing else than they were given.
+    fn publish_finished(&self, layout: &MapLayout) {
+        let before = self.current().version;
+        self.publish(layout);
+        if let Some((version, _)) = &mut *self.compiled.lock()
+            && *version == before
+        {
+            *version = self.current().version;
+        }
     }
 }
 
@@ -372,7 +398,10 @@ impl Map {
         }
         layout.finish();
         self.shared.add_signatures(&self.core, &layout);
-        layouts.publish(&layout);
+        match installed {
+            Ok(()) => layouts.publish_finished(&layout),
+            Err(_) => layouts.publish(&layout),
+        }
         installed.map(|()| true)
     }
 
@@ -391,7 +420,7 @@ impl Map {
         check: impl Fn(usize, usize) -> Result<(), GridError>,
     ) -> Result<(), GridError> {
         let (shared, core) = (&*self.shared, &*self.core);
-        let layout = layout.compile(&core.layouts.schemas).map(Arc::new);
+        let layout = core.layouts.compiled_of(layout);
         for cell in &shared.cells {
             let mut state = cell.lock();
             let before = state.partition.bytes();

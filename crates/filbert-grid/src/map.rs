@@ -496,7 +496,7 @@ impl Map {
         }
         let signature_bytes = self.core.layouts.signatures.bytes();
         sum.index_bytes += signature_bytes;
-        sum.bytes_owned += signature_bytes;
+        sum.bytes_owned += signature_bytes + self.core.own_bytes();
         sum
     }
 }

@@ -46,6 +46,8 @@ pub(crate) struct MapCore {
     pub(crate) settings: MapSettings,
     /// By partition, whether the log has made the map there.
     pub(crate) made: Box<[AtomicBool]>,
+    /// Whether the member's account has what the member keeps of the map beside its partitions.
+    is_counted: AtomicBool,
     /// Whether the map has a limit that eviction keeps.
     pub(crate) evicts: bool,
     counts_bytes: bool,
@@ -78,8 +80,24 @@ impl MapCore {
             claiming: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
             evicting: AtomicUsize::new(0),
+            is_counted: AtomicBool::new(false),
             settings,
             made: (0..partitions).map(|_| AtomicBool::new(false)).collect(),
+        }
+    }
+
+    /// Bytes that the member keeps of the map beside its partitions, as long as it is there.
+    pub(crate) fn own_bytes(&self) -> usize {
+        // The name is the key of a table as well, and that of an object.
+        size_of::<MapCore>() + self.name.len() * 3 + self.made.len()
+    }
+
+    /// Takes what the member keeps of the map beside its partitions into the account, or out of it, once however often the map ends.
+    pub(crate) fn count_own(&self, shared: &Shared, is_there: bool) {
+        if self.is_counted.swap(is_there, Ordering::AcqRel) != is_there {
+            let (before, after) = if is_there { (0, self.own_bytes()) } else { (self.own_bytes(), 0) };
+            shared.account(before, after);
+            self.account(before, after);
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use filbert_data::{PartitionId, partition_of};
-use filbert_store::{Caller, Change, Command, EventKind, MapId, Millis, Partition, Reply};
+use filbert_store::{Caller, Change, Command, Declarations, EventKind, MapId, Millis, Partition, Reply};
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     /// When the next sweep is announced for.
     pub(crate) next_sweep_ms: AtomicI64,
     pub(crate) on_due: RwLock<Option<DueCallback>>,
+    /// What is declared of maps, which partitions have in common until they have entries.
+    pub(crate) declarations: Arc<Declarations>,
     /// That of all partitions.
     pub(crate) hash_seed: u64,
     /// By which summaries of indexes spread their keys.

@@ -189,6 +189,12 @@ impl Derived {
         self.slots.bytes() + self.indexes.iter().map(Index::bytes).sum::<usize>()
     }
 
+    /// Bytes of all of it.
+    pub(crate) fn bytes(&self) -> usize {
+        let own = size_of::<Derived>() + self.indexes.capacity() * size_of::<Index>();
+        own + self.index_bytes() + self.column_bytes()
+    }
+
     pub(crate) fn column_bytes(&self) -> usize {
         self.columns.bytes()
     }

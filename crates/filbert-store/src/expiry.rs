@@ -172,6 +172,11 @@ impl Schedule {
         self.items = BTreeMap::new();
     }
 
+    /// Whether there is no item, and never was.
+    pub(crate) fn is_as_new(&self) -> bool {
+        self.items.is_empty() && self.next_number == 0
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.items.len() * ITEM_BYTES
     }

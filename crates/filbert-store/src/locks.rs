@@ -56,6 +56,11 @@ impl Locks {
         self.held.is_empty()
     }
 
+    /// Whether nothing is locked, and no unlock is remembered.
+    pub(crate) fn is_as_new(&self) -> bool {
+        self.held.is_empty() && self.unlocked.is_empty()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.held.len()
     }

@@ -73,7 +73,7 @@ impl Partition {
             }
             LogCommand::DestroyMap { map } => Reply::Count(self.destroy_map(*map)),
             LogCommand::SetLayout { map, layout } => {
-                if self.map(*map).is_none() {
+                if !self.has_map(*map) {
                     return Reply::Refused(StoreError::NoSuchMap(*map));
                 }
                 self.follow_layout(*map, *layout, layouts);
@@ -84,9 +84,6 @@ impl Partition {
 
     /// Gives a map the layout that the log names, as this member has it.
     pub(crate) fn follow_layout(&mut self, map: MapId, number: Option<u64>, layouts: &dyn LayoutSource) {
-        if let Some(map) = self.map_mut(map) {
-            map.layout = number;
-        }
-        self.set_layout(map, number.and_then(|number| layouts.layout(map, number)));
+        self.change_layout(map, Some(number), number.and_then(|number| layouts.layout(map, number)));
     }
 }

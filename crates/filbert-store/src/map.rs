@@ -53,6 +53,11 @@ pub(crate) struct ChangeLog {
 }
 
 impl ChangeLog {
+    /// Whose changes these are.
+    pub(crate) fn map(&self) -> MapId {
+        self.map
+    }
+
     /// Announces the change of one entry.
     #[inline]
     pub(crate) fn announce(
@@ -239,7 +244,7 @@ impl Map {
         MapStatistics {
             entries: self.table.len(),
             record_bytes: self.record_bytes,
-            bytes_owned: self.bytes(),
+            bytes_owned: 0,
             locked_keys: self.locks.len(),
             index_bytes: self.derived.as_ref().map_or(0, |derived| derived.index_bytes()),
             column_bytes: self.derived.as_ref().map_or(0, |derived| derived.column_bytes()),
@@ -247,10 +252,23 @@ impl Map {
         }
     }
 
+    /// Whether all is as when the map was made, the number of reads excepted, which found nothing.
+    pub(crate) fn is_as_new(&self) -> bool {
+        let counted = MapStatistics { gets: 0, ..self.counters };
+        self.table.len() == 0
+            && self.log.sequence == 0
+            && self.schedule.is_as_new()
+            && self.locks.is_as_new()
+            && self.claims.is_empty()
+            && self.log.journal.as_ref().is_none_or(|journal| journal.newest_sequence() < 0)
+            && self.export.is_none()
+            && counted == MapStatistics::default()
+    }
+
     /// Bytes of all that the map owns beyond its own fixed size.
     pub(crate) fn bytes(&self) -> usize {
         let journal_bytes = self.log.journal.as_ref().map_or(0, Journal::bytes);
-        let derived_bytes = self.derived.as_ref().map_or(0, |derived| derived.index_bytes() + derived.column_bytes());
+        let derived_bytes = self.derived.as_ref().map_or(0, |derived| derived.bytes());
         self.record_bytes
             + self.table.bytes()
             + self.schedule.bytes()

@@ -1,5 +1,8 @@
 //! A partition: all maps' entries whose keys hash to it, changed by commands only.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use filbert_data::PartitionId;
 use uuid::Uuid;
 
@@ -7,6 +10,7 @@ use crate::command::{Change, ChangeOf, Command};
 use crate::journal::Journal;
 use crate::map::{Context, Map};
 use crate::put::Outcome;
+use crate::share::{Declaration, Declarations, SHARE_BYTES, Share};
 use crate::snapshot::Export;
 use crate::table::Place;
 use crate::{
@@ -33,8 +37,11 @@ pub struct Located(Option<Place>);
 /// exact, see [`PartitionSettings::reads_before_commands`].
 pub struct Partition {
     pub(crate) settings: PartitionSettings,
-    /// In order of id. Boxed, as a partition may have many maps and moves when they are created.
-    pub(crate) maps: Vec<(MapId, Box<Map>)>,
+    /// In order of id.
+    pub(crate) maps: Vec<Share>,
+    /// Calls of `get` of maps that are declared alone, beyond those that their shares have counted.
+    misses: BTreeMap<MapId, u64>,
+    declarations: Arc<Declarations>,
     /// The latest time that a command brought along.
     pub(crate) time: Millis,
     pub(crate) bytes: usize,
@@ -46,59 +53,170 @@ impl Partition {
     /// An empty partition.
     #[must_use]
     pub fn new(settings: PartitionSettings) -> Self {
-        Partition { settings, maps: Vec::new(), time: Millis(i64::MIN), bytes: 0, export: None }
+        let (maps, misses, declarations) = Default::default();
+        Partition { settings, maps, misses, declarations, time: Millis(i64::MIN), bytes: 0, export: None }
+    }
+
+    /// Has what is declared of maps in common with other partitions from now on, which saves memory and changes nothing else.
+    pub fn share_declarations(&mut self, declarations: &Arc<Declarations>) {
+        let before = std::mem::replace(&mut self.declarations, declarations.clone());
+        for share in &mut self.maps {
+            if let Share::Declared { id, declaration, .. } = share {
+                *declaration = declarations.share(*id, declaration.again());
+                before.tidy(*id);
+            }
+        }
     }
 
     /// Makes a map, or gives an existing one other settings; entries keep the lifetimes that they have.
     pub fn create_map(&mut self, map: MapId, config: MapSettings) {
-        match self.maps.binary_search_by_key(&map, |(id, _)| *id) {
+        match self.position(map) {
             Ok(index) => {
-                if let Some((_, existing)) = self.maps.get_mut(index) {
-                    self.bytes -= existing.bytes();
+                self.hold_for_export(index);
+                let bytes_before = self.maps.get(index).map_or(0, Share::bytes);
+                if let Some(existing) = self.maps.get_mut(index).and_then(Share::map_mut) {
                     existing.configure(config);
-                    self.bytes += existing.bytes();
+                } else {
+                    self.declare_anew(index, |declaration| declaration.with_settings(config));
                 }
+                self.bytes = self.bytes + self.maps.get(index).map_or(0, Share::bytes) - bytes_before;
             }
-            Err(index) => self.maps.insert(index, (map, Box::new(Map::new(map, config, self.settings.hash_seed)))),
+            Err(index) => {
+                let declaration = self.declarations.share(map, Declaration::new(config, None));
+                if self.maps.len() == self.maps.capacity() {
+                    // Grows by an eighth and not twofold: there may be thousands of maps in hundreds of partitions.
+                    self.maps.reserve_exact(self.maps.len() / 8 + 1);
+                }
+                self.maps.insert(index, Share::Declared { id: map, misses: 0, declaration });
+                self.bytes += SHARE_BYTES;
+            }
         }
     }
 
     /// Drops a map with its locks and its journal, without events. Returns how many entries it had.
     pub fn destroy_map(&mut self, map: MapId) -> usize {
-        let Ok(index) = self.maps.binary_search_by_key(&map, |(id, _)| *id) else { return 0 };
-        let (_, destroyed) = self.maps.remove(index);
-        let entries = destroyed.table.len();
+        let Ok(index) = self.position(map) else { return 0 };
+        self.hold_for_export(index);
+        let destroyed = self.maps.remove(index);
+        if self.maps.len() * 2 < self.maps.capacity() {
+            self.maps.shrink_to(self.maps.len() + self.maps.len() / 8);
+        }
         self.bytes -= destroyed.bytes();
-        self.leave_for_export(map, destroyed);
-        entries
+        match destroyed {
+            Share::Held { map: destroyed, .. } => {
+                let entries = destroyed.table.len();
+                self.leave_for_export(map, destroyed);
+                entries
+            }
+            Share::Declared { declaration, .. } => {
+                drop(declaration);
+                self.misses.remove(&map);
+                self.declarations.tidy(map);
+                0
+            }
+        }
+    }
+
+    /// Declares otherwise what is declared alone.
+    pub(crate) fn declare_anew(&mut self, index: usize, change: impl FnOnce(&Declaration) -> Declaration) {
+        let Some(Share::Declared { id, declaration, .. }) = self.maps.get_mut(index) else { return };
+        *declaration = self.declarations.share(*id, change(declaration));
+        self.declarations.tidy(*id);
+    }
+
+    /// Puts the map in the place of its declaration.
+    fn hold(&mut self, index: usize, map: Map) {
+        let Some(share) = self.maps.get_mut(index) else { return };
+        let id = share.id();
+        self.bytes -= share.bytes();
+        *share = Share::Held { id, map: Box::new(map) };
+        self.bytes += share.bytes();
+        self.misses.remove(&id);
+        self.declarations.tidy(id);
+    }
+
+    /// Puts a declaration in the place of a map that is as it was declared, and has no layout.
+    pub(crate) fn declare_if_as_new(&mut self, index: usize) {
+        let Some(share) = self.maps.get_mut(index) else { return };
+        let Share::Held { id, map } = share else { return };
+        if map.is_as_new() && map.derived.is_none() {
+            let declaration = Declaration::new(map.settings.clone(), map.layout);
+            let declaration = self.declarations.share(*id, declaration);
+            self.bytes -= share.bytes();
+            *share = Share::Declared { id: share.id(), misses: 0, declaration };
+            self.bytes += share.bytes();
+        }
+    }
+
+    /// The map that is declared alone, as it is before anything is in it.
+    fn make_declared(&self, index: usize) -> Option<Map> {
+        let Some(Share::Declared { id, misses, declaration }) = self.maps.get(index) else { return None };
+        let mut map = declaration.make(*id, self.settings.hash_seed, self.settings.id);
+        map.counters.gets = u64::from(*misses) + self.misses.get(id).copied().unwrap_or(0);
+        if let Some(export) = &self.export
+            && export.has_yet_to_write(*id)
+        {
+            map.begin_export(*id);
+        }
+        Some(map)
+    }
+
+    /// Makes the map that is declared alone if the snapshot that is being made has yet to write it, before what it writes changes.
+    pub(crate) fn hold_for_export(&mut self, index: usize) {
+        if self.export.is_none() {
+            return;
+        }
+        if let Some(map) = self.make_declared(index).filter(|map| map.export.is_some()) {
+            self.hold(index, map);
+        }
+    }
+
+    /// Changes a map that is declared alone: it is made here if anything of the change stays.
+    #[cold]
+    fn apply_first(&mut self, index: usize, cx: &mut Context<'_>, change: Change<'_>) -> Reply<'static> {
+        let Some(mut map) = self.make_declared(index) else {
+            return Reply::Refused(StoreError::NoSuchMap(self.maps.get(index).map_or(MapId(0), Share::id)));
+        };
+        let outcome = change_map(&mut map, cx, change);
+        if !map.is_as_new() {
+            self.hold(index, map);
+        }
+        match outcome {
+            Outcome::Reply(reply) => reply,
+            // There was no entry.
+            Outcome::Existing(_) => Reply::Previous(None),
+        }
     }
 
     /// The maps that there are, in order.
     pub fn map_ids(&self) -> impl Iterator<Item = MapId> {
-        self.maps.iter().map(|(id, _)| *id)
+        self.maps.iter().map(Share::id)
     }
 
     /// Those of which statements have claimed keys, of each claim of all maps.
     pub fn claimants(&self) -> impl Iterator<Item = Uuid> {
-        self.maps.iter().flat_map(|(_, map)| map.claims.all()).map(|claim| claim.owner.client)
+        self.held().flat_map(|map| map.claims.all()).map(|claim| claim.owner.client)
     }
 
     /// Clients with locks, of each lock of all maps. A lock with an ended lease may be among them.
     pub fn lock_owners(&self) -> impl Iterator<Item = Uuid> {
-        self.maps.iter().flat_map(|(_, map)| map.locks.owners())
+        self.held().flat_map(|map| map.locks.owners())
     }
 
     /// Whether there is such a map.
     #[must_use]
     pub fn has_map(&self, map: MapId) -> bool {
-        self.map(map).is_some()
+        self.position(map).is_ok()
     }
 
     /// The value of a key. Counts as a read and starts the idle clock anew.
     #[inline]
     pub fn get(&mut self, map: MapId, key: &[u8], now: Millis) -> Option<&[u8]> {
         let now = self.time_of_read(now);
-        self.map_mut(map)?.get(key, now)
+        match self.read(map)? {
+            Read::Held(map) => map.get(key, now),
+            Read::Missed => None,
+        }
     }
 
     /// Looks up where the entry of a key is, for [`Partition::get_located`]: a caller that reads many keys, of several
@@ -114,7 +232,10 @@ impl Partition {
     #[inline]
     pub fn get_located(&mut self, map: MapId, located: Located, now: Millis) -> Option<&[u8]> {
         let now = self.time_of_read(now);
-        self.map_mut(map)?.get_at(located.0, now)
+        match self.read(map)? {
+            Read::Held(map) => map.get_at(located.0, now),
+            Read::Missed => None,
+        }
     }
 
     /// Whether there is an entry. Counts as a read of the entry and starts the idle clock anew.
@@ -178,13 +299,24 @@ impl Partition {
     /// Counters and sizes of a map; all 0 for one that does not exist.
     #[must_use]
     pub fn statistics(&self, map: MapId) -> MapStatistics {
-        self.map(map).map_or_else(MapStatistics::default, Map::statistics)
+        let Some(share) = self.share(map) else { return MapStatistics::default() };
+        let found = match share {
+            Share::Held { map, .. } => map.statistics(),
+            Share::Declared { id, misses, .. } => {
+                let gets = u64::from(*misses) + self.misses.get(id).copied().unwrap_or(0);
+                MapStatistics { gets, ..MapStatistics::default() }
+            }
+        };
+        MapStatistics { bytes_owned: share.bytes(), ..found }
     }
 
     /// A map's event journal, if it keeps one.
     #[must_use]
     pub fn journal(&self, map: MapId) -> Option<&Journal> {
-        self.map(map)?.log.journal.as_ref()
+        match self.share(map)? {
+            Share::Held { map, .. } => map.log.journal.as_ref(),
+            Share::Declared { declaration, .. } => declaration.journal.as_ref(),
+        }
     }
 
     /// Number of changes of a map since it was created. Near caches and listeners count by it.
@@ -196,7 +328,7 @@ impl Partition {
     /// The earliest moment at which [`ChangeOf::Expire`] may find something in any map. Takes time for each map.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Millis> {
-        self.maps.iter().filter_map(|(_, map)| map.next_expiry()).min()
+        self.held().filter_map(Map::next_expiry).min()
     }
 
     /// Bytes of all that the maps own, kept up to date with every change: cheap to ask.
@@ -236,10 +368,13 @@ impl Partition {
                 self.for_all(|map| map.expire(cx, &mut budget))
             }
             change => {
-                let Ok(index) = self.maps.binary_search_by_key(&command.map, |(id, _)| *id) else {
+                let Ok(index) = self.position(command.map) else {
                     return Reply::Refused(StoreError::NoSuchMap(command.map));
                 };
-                let Some((_, map)) = self.maps.get_mut(index) else {
+                if self.maps.get(index).is_some_and(|share| share.declaration().is_some()) {
+                    return self.apply_first(index, cx, change);
+                }
+                let Some(map) = self.maps.get_mut(index).and_then(Share::map_mut) else {
                     return Reply::Refused(StoreError::NoSuchMap(command.map));
                 };
                 let bytes_before = map.bytes();
@@ -257,7 +392,7 @@ impl Partition {
 
     fn for_all(&mut self, mut change: impl FnMut(&mut Map) -> usize) -> Reply<'static> {
         let mut count = 0;
-        for (_, map) in &mut self.maps {
+        for map in self.maps.iter_mut().filter_map(Share::map_mut) {
             let bytes_before = map.bytes();
             count += change(map);
             self.bytes = self.bytes + map.bytes() - bytes_before;
@@ -275,9 +410,41 @@ impl Partition {
     }
 
     #[inline]
+    pub(crate) fn position(&self, map: MapId) -> Result<usize, usize> {
+        self.maps.binary_search_by_key(&map, Share::id)
+    }
+
+    #[inline]
+    pub(crate) fn share(&self, map: MapId) -> Option<&Share> {
+        self.maps.get(self.position(map).ok()?)
+    }
+
+    /// The maps that are more than declared.
+    pub(crate) fn held(&self) -> impl Iterator<Item = &Map> {
+        self.maps.iter().filter_map(Share::map)
+    }
+
+    /// A map, if it is more than declared.
+    #[inline]
     pub(crate) fn map(&self, map: MapId) -> Option<&Map> {
-        let index = self.maps.binary_search_by_key(&map, |(id, _)| *id).ok()?;
-        self.maps.get(index).map(|(_, map)| &**map)
+        self.share(map)?.map()
+    }
+
+    /// A map, for a read that counts.
+    #[inline]
+    fn read(&mut self, map: MapId) -> Option<Read<'_>> {
+        let index = self.position(map).ok()?;
+        let Partition { maps, misses: beyond, .. } = self;
+        match maps.get_mut(index)? {
+            Share::Held { map, .. } => Some(Read::Held(map)),
+            Share::Declared { id, misses, .. } => {
+                *misses = misses.checked_add(1).unwrap_or_else(|| {
+                    *beyond.entry(*id).or_default() += u64::from(u16::MAX) + 1;
+                    0
+                });
+                Some(Read::Missed)
+            }
+        }
     }
 
     /// Its number.
@@ -288,9 +455,16 @@ impl Partition {
 
     #[inline]
     pub(crate) fn map_mut(&mut self, map: MapId) -> Option<&mut Map> {
-        let index = self.maps.binary_search_by_key(&map, |(id, _)| *id).ok()?;
-        self.maps.get_mut(index).map(|(_, map)| &mut **map)
+        let index = self.position(map).ok()?;
+        self.maps.get_mut(index)?.map_mut()
     }
+}
+
+/// What a read that counts finds.
+enum Read<'p> {
+    Held(&'p mut Map),
+    /// There is no entry, which is counted.
+    Missed,
 }
 
 #[inline]

@@ -6,6 +6,7 @@ use roaring::RoaringBitmap;
 
 use crate::derived::Derived;
 use crate::map::Map;
+use crate::share::Share;
 use crate::{Columns, IndexId, IndexStatistics, Layout, MapId, Millis, Partition, Probe, Signature};
 
 /// Entries of one map in one partition, named by their slots; good until the partition changes.
@@ -40,12 +41,38 @@ impl Partition {
     /// Says what a map keeps beside its records, `None` for nothing. What is new is made of the entries that are there,
     /// what was there and still is wanted stays as it is. Takes time for every entry.
     pub fn set_layout(&mut self, map: MapId, layout: Option<Arc<Layout>>) {
-        self.resize(map, |map| map.set_layout(layout));
+        self.change_layout(map, None, layout);
+    }
+
+    /// As [`Partition::set_layout`], with the number by which the log knows the layout, if that is news.
+    pub(crate) fn change_layout(&mut self, map: MapId, number: Option<Option<u64>>, layout: Option<Arc<Layout>>) {
+        let Ok(index) = self.position(map) else { return };
+        if number.is_some() {
+            self.hold_for_export(index);
+        }
+        self.resize(map, |map| {
+            map.layout = number.unwrap_or(map.layout);
+            map.set_layout(layout.clone());
+        });
+        self.declare_anew(index, |declaration| {
+            declaration.with_layout(number.unwrap_or(declaration.layout_number), layout)
+        });
+    }
+
+    /// Whether a map that is declared alone has an index.
+    fn declares_index(&self, map: MapId, index: IndexId) -> bool {
+        self.share(map).and_then(Share::declaration).is_some_and(|declaration| declaration.has_index(index))
     }
 
     /// Lets an index take part in a summary of all partitions, which is told of the keys that are there and of those to come. Whether
     /// there is such an index.
     pub fn set_signature(&mut self, map: MapId, index: IndexId, signature: Option<Arc<Signature>>) -> bool {
+        if self.declares_index(map, index) {
+            if let Ok(at) = self.position(map) {
+                self.declare_anew(at, |declaration| declaration.with_signature(index, signature));
+            }
+            return true;
+        }
         let id = self.id();
         let found = self.map_mut(map).and_then(|map| map.derived.as_mut()?.index_mut(index));
         found.map(|index| index.set_signature(signature, id)).is_some()
@@ -63,14 +90,20 @@ impl Partition {
         now: Millis,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Option<bool> {
-        self.map(map)?.probe(index, probe, self.time_of_read(now), visit)
+        match self.map(map) {
+            Some(map) => map.probe(index, probe, self.time_of_read(now), visit),
+            None => self.declares_index(map, index).then_some(true),
+        }
     }
 
     /// The entries that an index finds, to be combined with those that others find. Entries whose time is over are
     /// among them. `None` if there is no such index.
     #[must_use]
     pub fn probe_slots(&self, map: MapId, index: IndexId, probe: &Probe) -> Option<SlotSet> {
-        Some(SlotSet(self.map(map)?.derived.as_ref()?.index(index)?.slots(probe)))
+        match self.map(map) {
+            Some(map) => Some(SlotSet(map.derived.as_ref()?.index(index)?.slots(probe))),
+            None => self.declares_index(map, index).then(SlotSet::default),
+        }
     }
 
     /// Visits key and value of entries named by their slots, until `visit` answers `false`; whether it never did.
@@ -96,7 +129,8 @@ impl Partition {
         probe: &Probe,
         visit: &mut dyn FnMut(&[u8], usize) -> bool,
     ) -> Option<bool> {
-        let index = self.map(map)?.derived.as_ref()?.index(index)?;
+        let Some(map) = self.map(map) else { return self.declares_index(map, index).then_some(true) };
+        let index = map.derived.as_ref()?.index(index)?;
         Some(index.probe(probe, &mut |key, postings| visit(key, postings.len())))
     }
 
@@ -104,13 +138,19 @@ impl Partition {
     /// if it keeps none.
     #[must_use]
     pub fn columns(&self, map: MapId) -> Option<Columns> {
-        self.map(map)?.derived.as_ref()?.columns().snapshot()
+        match self.share(map)? {
+            Share::Held { map, .. } => map.derived.as_ref()?.columns().snapshot(),
+            Share::Declared { declaration, .. } => declaration.columns().cloned(),
+        }
     }
 
     /// What is known of an index. `None` if there is no such index.
     #[must_use]
     pub fn index_statistics(&self, map: MapId, index: IndexId) -> Option<IndexStatistics> {
-        Some(self.map(map)?.derived.as_ref()?.index(index)?.statistics())
+        match self.map(map) {
+            Some(map) => Some(map.derived.as_ref()?.index(index)?.statistics()),
+            None => self.declares_index(map, index).then(IndexStatistics::default),
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 use crate::keys::keys;
 use crate::map::Map;
 use crate::record::{Lifetime, NOT_READ, Record, Stamp};
+use crate::share::Share;
 use crate::{Change, ChangeOf, Command, MapId, Millis, Observer, Partition, Reply};
 
 /// Counts a read of an entry and starts its idle clock anew, for reads; `false` when its time is over.
@@ -54,7 +55,7 @@ impl Partition {
     #[inline]
     fn may_need_touches(&self, command: &Command<'_>) -> bool {
         match command.change {
-            ChangeOf::Expire { .. } => self.maps.iter().any(|(_, map)| map.reads_ahead),
+            ChangeOf::Expire { .. } => self.held().any(|map| map.reads_ahead),
             _ => self.map(command.map).is_some_and(|map| map.reads_ahead),
         }
     }
@@ -103,15 +104,15 @@ impl Partition {
     /// than that and than `now`. Asked for an `until` in the near future, it says what to touch so that no read is forgotten
     /// should another member lead then.
     pub fn touches_until(&self, now: Millis, until: Millis, limit: usize, visit: &mut dyn FnMut(MapId, &[u8], Millis)) {
-        for (id, map) in self.maps.iter().filter(|(_, map)| map.reads_ahead) {
-            map.touches_until(now, until, limit, &mut |key, read_at| visit(*id, key, read_at));
+        for map in self.held().filter(|map| map.reads_ahead) {
+            map.touches_until(now, until, limit, &mut |key, read_at| visit(map.log.map(), key, read_at));
         }
     }
 
     /// Forgets all reads that the log has not been told of. What a member does before it leads again: others have led since, to
     /// whom those entries had expired. Takes time for every entry of maps with entries that such reads have kept alive.
     pub fn forget_reads(&mut self) {
-        for (_, map) in self.maps.iter_mut().filter(|(_, map)| map.reads_ahead) {
+        for map in self.maps.iter_mut().filter_map(Share::map_mut).filter(|map| map.reads_ahead) {
             map.reads_ahead = false;
             for record in map.table.records_mut() {
                 if let Some(lifetime) = record.lifetime().filter(|lifetime| lifetime.read_at != NOT_READ) {

@@ -116,6 +116,7 @@ impl Grid {
             let id = partition.id();
             let Some(cell) = shared.cell(id) else { continue };
             let maps: Vec<Arc<MapCore>> = shared.maps.read().by_id.values().cloned().collect();
+            partition.share_declarations(&shared.declarations);
             // Beside the lock: it takes time for every entry.
             let mut given = Vec::with_capacity(maps.len());
             for map in &maps {

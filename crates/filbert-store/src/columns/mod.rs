@@ -31,6 +31,12 @@ pub struct Columns {
 }
 
 impl Columns {
+    /// Columns of a partition without entries; `None` if there are no columns.
+    pub(crate) fn without_rows(columns: &[ColumnLayout]) -> Option<Columns> {
+        let ids = columns.iter().map(|column| column.id).collect();
+        (!columns.is_empty()).then_some(Columns { ids, chunks: Vec::new() })
+    }
+
     /// The chunks, in order of slots. Some may hold no entry.
     #[must_use]
     pub fn chunks(&self) -> &[Arc<Chunk>] {

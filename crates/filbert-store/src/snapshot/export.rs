@@ -2,9 +2,11 @@
 
 use crate::map::Map;
 use crate::record::Record;
+use crate::share::Share;
 use crate::{MapId, Partition};
 
-use super::{MapExport, items, page};
+use super::items::{self, Head};
+use super::{MapExport, page};
 
 /// A snapshot that is being made.
 pub(crate) struct Export {
@@ -25,14 +27,14 @@ impl Partition {
         }
         let mut first = Vec::new();
         items::append_partition(&mut first, self.settings.id.0, self.time, self.maps.len());
-        for (id, map) in &mut self.maps {
-            let mut head = Vec::new();
-            items::append_head(&mut head, *id, map);
+        for share in &mut self.maps {
+            // Maps that are declared alone begin theirs when they are made, if that is before they are written.
+            let Share::Held { id, map } = share else { continue };
             let before = map.bytes();
-            map.export = Some(Box::new(MapExport::begin(map, head)));
+            map.begin_export(*id);
             self.bytes = self.bytes + map.bytes() - before;
         }
-        let maps = self.maps.iter().rev().map(|(id, _)| *id).collect();
+        let maps = self.maps.iter().rev().map(Share::id).collect();
         self.export = Some(Box::new(Export { maps, left: Vec::new(), first, next_page: 0 }));
         true
     }
@@ -75,7 +77,7 @@ impl Partition {
         for (_, map) in &export.left {
             self.bytes -= map.bytes();
         }
-        for (_, map) in &mut self.maps {
+        for map in self.maps.iter_mut().filter_map(Share::map_mut) {
             let before = map.bytes();
             map.end_export();
             self.bytes = self.bytes + map.bytes() - before;
@@ -86,8 +88,15 @@ impl Partition {
     fn export_map(&mut self, export: &mut Export, id: MapId, page: &mut Vec<u8>, bytes_min: usize) -> bool {
         let left = export.left.iter().position(|(left, _)| *left == id);
         let map = match left {
-            Some(at) => export.left.get_mut(at).map(|(_, map)| map),
-            None => self.maps.iter_mut().find(|(there, _)| *there == id).map(|(_, map)| map),
+            Some(at) => export.left.get_mut(at).map(|(_, map)| &mut **map),
+            None => match self.position(id).ok().and_then(|index| self.maps.get_mut(index)) {
+                Some(Share::Declared { declaration, .. }) => {
+                    items::append_head(page, &Head::of_declaration(id, declaration));
+                    items::append_end_of_map(page, 0);
+                    return true;
+                }
+                share => share.and_then(Share::map_mut),
+            },
         };
         let Some(map) = map else { return true };
         let before = map.bytes();
@@ -118,8 +127,16 @@ impl Partition {
     pub fn logged_state(&self) -> Vec<u8> {
         let mut out = Vec::new();
         items::append_partition(&mut out, self.settings.id.0, self.time, self.maps.len());
-        for (id, map) in &self.maps {
-            items::append_head(&mut out, *id, map);
+        for share in &self.maps {
+            let (id, map) = match share {
+                Share::Held { id, map } => (*id, map),
+                Share::Declared { id, declaration, .. } => {
+                    items::append_head(&mut out, &Head::of_declaration(*id, declaration));
+                    items::append_end_of_map(&mut out, 0);
+                    continue;
+                }
+            };
+            items::append_head(&mut out, &Head::of(id, map));
             map.locks.all().for_each(|(key, lock)| items::append_lock(&mut out, key, lock));
             map.locks.unlocked().for_each(|unlocked| items::append_unlocked(&mut out, unlocked));
             map.claims.all().iter().for_each(|claim| items::append_claim(&mut out, claim));
@@ -137,7 +154,23 @@ impl Partition {
     }
 }
 
+impl Export {
+    /// Whether a map that was there when the snapshot began is still to be written as it is now.
+    pub(crate) fn has_yet_to_write(&self, id: MapId) -> bool {
+        // They stand in descending order.
+        let is_to_come = self.maps.binary_search_by(|map| id.cmp(map)).is_ok();
+        is_to_come && !self.left.iter().any(|(left, _)| *left == id)
+    }
+}
+
 impl Map {
+    /// Sets a barrier: what the map is now will be written.
+    pub(crate) fn begin_export(&mut self, id: MapId) {
+        let mut head = Vec::new();
+        items::append_head(&mut head, &Head::of(id, self));
+        self.export = Some(Box::new(MapExport::begin(self, head)));
+    }
+
     /// Writes what fits of the map into a page; whether that was all.
     fn export_items(&mut self, page: &mut Vec<u8>, bytes_min: usize) -> bool {
         let Some(export) = &mut self.export else { return true };

@@ -8,6 +8,7 @@ use crate::codec::{CodecError, Reader};
 use crate::log::LayoutSource;
 use crate::map::Map;
 use crate::record::Record;
+use crate::share::Share;
 use crate::{MapId, Millis, Partition, PartitionSettings, StoreError};
 
 /// Numbers that only ever grow must have room to: what a snapshot may have counted.
@@ -200,7 +201,11 @@ impl Import {
             _ => return Err(ImportError::Incomplete { next_page: self.next_page }),
         }
         let mut partition = self.partition;
-        let named: Vec<(MapId, Option<u64>)> = partition.maps.iter().map(|(id, map)| (*id, map.layout)).collect();
+        let number = |share: &Share| match share {
+            Share::Held { map, .. } => map.layout,
+            Share::Declared { declaration, .. } => declaration.layout_number,
+        };
+        let named: Vec<(MapId, Option<u64>)> = partition.maps.iter().map(|share| (share.id(), number(share))).collect();
         for (id, layout) in named.into_iter().filter(|(_, layout)| layout.is_some()) {
             partition.follow_layout(id, layout, layouts);
         }
@@ -218,11 +223,12 @@ impl Import {
                 Ok(())
             }
             (State::Map, items::LOCK..=items::END_OF_MAP) => {
-                let Some((_, map)) = self.partition.maps.last_mut() else { return Ok(()) };
+                let Some(map) = self.partition.maps.last_mut().and_then(Share::map_mut) else { return Ok(()) };
                 let before = map.bytes();
                 let ended = map_item(map, &mut self.events, reader, tag)?;
                 self.partition.bytes = self.partition.bytes + map.bytes() - before;
                 if ended {
+                    self.partition.declare_if_as_new(self.partition.maps.len() - 1);
                     self.state = State::Maps;
                 }
                 Ok(())
@@ -247,7 +253,7 @@ impl Import {
     fn begin_map(&mut self, reader: &mut Reader<'_>) -> Result<(), Wrong> {
         let Head { map: id, settings, sequence, next_number, layout, journal } = items::read_head(reader)?;
         check(self.maps_left > 0, "a map too many")?;
-        check(self.partition.maps.last().is_none_or(|(last, _)| *last < id), "maps out of order")?;
+        check(self.partition.maps.last().is_none_or(|last| last.id() < id), "maps out of order")?;
         check(sequence <= COUNTED_MAX && next_number <= COUNTED_MAX, "a count beyond 2^62")?;
         check(journal.is_some() == settings.journal.is_some(), "a journal against the map's settings")?;
         let mut map = Map::new(id, settings, self.partition.settings.hash_seed);
@@ -266,8 +272,9 @@ impl Import {
             self.events = (first, next);
         }
         self.maps_left -= 1;
-        self.partition.bytes += map.bytes();
-        self.partition.maps.push((id, Box::new(map)));
+        let share = Share::Held { id, map: Box::new(map) };
+        self.partition.bytes += share.bytes();
+        self.partition.maps.push(share);
         self.state = State::Map;
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::journal::JournalEvent;
 use crate::locks::{Lock, Unlocked};
 use crate::map::Map;
 use crate::record::{Lifetime, NOT_READ, Record, Stamp, Usage};
+use crate::share::Declaration;
 use crate::{EventKind, MapId, MapSettings, Millis};
 
 pub(super) const PARTITION: u8 = 1;
@@ -65,19 +66,37 @@ pub(super) fn append_partition(out: &mut Vec<u8>, partition: u32, time: Millis, 
     append_u32(out, maps as u32);
 }
 
-pub(super) fn append_head(out: &mut Vec<u8>, id: MapId, map: &Map) {
+impl Head {
+    /// Of a map as it is.
+    pub(super) fn of(id: MapId, map: &Map) -> Head {
+        let journal = map.log.journal.as_ref().map(|journal| {
+            let next = journal.newest_sequence() + 1;
+            (next, (next - journal.oldest_sequence()) as u64)
+        });
+        let (sequence, next_number) = (map.log.sequence, map.schedule.next_number());
+        Head { map: id, settings: map.settings.clone(), sequence, next_number, layout: map.layout, journal }
+    }
+
+    /// Of a map that is declared alone.
+    pub(super) fn of_declaration(id: MapId, declaration: &Declaration) -> Head {
+        let settings = declaration.settings.clone();
+        let journal = settings.journal.map(|_| (0, 0));
+        Head { map: id, settings, sequence: 0, next_number: 0, layout: declaration.layout_number, journal }
+    }
+}
+
+pub(super) fn append_head(out: &mut Vec<u8>, head: &Head) {
     out.push(MAP);
-    append_u32(out, id.0);
-    append_settings(out, &map.settings);
-    append_u64(out, map.log.sequence);
-    append_u64(out, map.schedule.next_number());
-    out.push(u8::from(map.layout.is_some()));
-    append_u64(out, map.layout.unwrap_or(0));
-    out.push(u8::from(map.log.journal.is_some()));
-    let (next, oldest) =
-        map.log.journal.as_ref().map_or((0, 0), |journal| (journal.newest_sequence() + 1, journal.oldest_sequence()));
+    append_u32(out, head.map.0);
+    append_settings(out, &head.settings);
+    append_u64(out, head.sequence);
+    append_u64(out, head.next_number);
+    out.push(u8::from(head.layout.is_some()));
+    append_u64(out, head.layout.unwrap_or(0));
+    out.push(u8::from(head.journal.is_some()));
+    let (next, count) = head.journal.unwrap_or((0, 0));
     append_i64(out, next);
-    append_i64(out, next - oldest);
+    append_u64(out, count);
 }
 
 pub(super) fn read_head(reader: &mut Reader<'_>) -> Result<Head, CodecError> {

@@ -106,6 +106,16 @@ impl Store {
         self.partition.bytes()
     }
 
+    /// Bytes of a map that was put into and emptied.
+    pub(crate) fn emptied_bytes() -> usize {
+        let mut store = Store::new(MapSettings::default());
+        let declared = store.bytes();
+        store.put("k", "v", PutMode::Set);
+        store.apply(Change::Clear);
+        assert!(declared <= 16 && store.bytes() < 1_000, "{declared}, then {}", store.bytes());
+        store.bytes()
+    }
+
     pub(crate) fn next_expiry(&self) -> Option<Millis> {
         self.partition.next_expiry()
     }
