@@ -404,8 +404,7 @@ fn listeners_that_never_read_share_one_room() {
     const BUFFERS_BYTES: usize = 8 << 20;
     let grid = GridConfig { buffers_bytes_max: Some(BUFFERS_BYTES), ..GridConfig::default() };
     let server = Server::with(DoorConfig::default(), grid);
-    let listen =
-        add_entry_listener::Request { name: "m", include_value: true, listener_flags: 1023, local_only: true };
+    let listen = add_entry_listener::Request { name: "m", include_value: true, listener_flags: 1023, local_only: true };
     let deaf: Vec<Client> = (0..10)
         .map(|_| {
             let mut client = server.client();
@@ -432,8 +431,7 @@ fn listeners_that_are_added_in_a_loop_take_no_more_room_than_there_is() {
     let grid = GridConfig { buffers_bytes_max: Some(64 << 10), ..GridConfig::default() };
     let server = Server::with(DoorConfig::default(), grid);
     let mut client = server.client();
-    let listen =
-        add_entry_listener::Request { name: "m", include_value: true, listener_flags: 1023, local_only: true };
+    let listen = add_entry_listener::Request { name: "m", include_value: true, listener_flags: 1023, local_only: true };
     let mut added = 0;
     loop {
         let reply = client.call(&listen);

@@ -252,7 +252,10 @@ fn names_that_strangers_may_own_are_refused() {
         ask(&format!("POST /_sql HTTP/1.1\r\nHost: {host}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()))
     };
     assert_eq!(post("evil.example:4200", "Content-Type: text/plain\r\n"), 403);
-    assert_eq!(post("evil.example:4200", "Origin: http://evil.example:4200\r\nContent-Type: application/json\r\n"), 403);
+    assert_eq!(
+        post("evil.example:4200", "Origin: http://evil.example:4200\r\nContent-Type: application/json\r\n"),
+        403
+    );
     assert_eq!(post("evil.example:4200", "Content-Type: application/json\r\n"), 200, "a tool");
     assert_eq!(post("filbert.example.com:4200", "Origin: http://filbert.example.com:4200\r\n"), 200);
     assert_eq!(post("127.0.0.1:4200", ""), 200);

@@ -4,8 +4,7 @@
 
 mod common;
 
-use std::{
-    time::Duration,net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use common::{Raw, Server, error_field};
 use filbert_listen::GuessLimits;

@@ -166,8 +166,8 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
             set: |draft, value| draft.config.grid.buffers_bytes_max = Some(saturating(value)),
         },
         unit: "",
-        doc: "Memory of all that is under way, beside the maps': messages and bodies that are being received, results and events that clients have \
-              not read, what sessions keep. Without it, half of `filbert.memory.max`, at least 64MiB and at most 1GiB. What does not fit is \
+        doc: "Memory of all that is under way, beside the maps': messages and bodies that are being received, events that clients have not \
+              read, what sessions keep. Without it, half of `filbert.memory.max`, at least 64MiB and at most 1GiB. What does not fit is \
               refused; small requests always fit.",
     },
     Setting {
