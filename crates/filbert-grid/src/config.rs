@@ -34,6 +34,10 @@ pub struct GridConfig {
     /// Bytes that the maps of this member may take, keys, values and tables together. `None`, the default, sets no
     /// limit: only the operator knows what else runs on the machine.
     pub memory_bytes_max: Option<usize>,
+    /// Bytes of all that is under way: messages that are being received, bodies, results and events that clients have not read, what
+    /// sessions keep. Default half of `memory_bytes_max`, at least 64 MiB and at most 1 GiB; 1 GiB without it: as much as the largest
+    /// message, and little enough beside the maps that a member can be sized by both together.
+    pub buffers_bytes_max: Option<usize>,
     /// Changes that may wait for locked keys at once, on the whole member. Default 100,000: more than that means that
     /// clients retry against a lock that is never freed, and each waiter holds its key and value in memory.
     pub lock_waiters_max: usize,
@@ -71,6 +75,7 @@ impl Default for GridConfig {
             partition_count: 271,
             maps: MapConfigs::default(),
             memory_bytes_max: None,
+            buffers_bytes_max: None,
             lock_waiters_max: 100_000,
             objects_max: 10_000,
             schemas_max: 10_000,
@@ -85,7 +90,19 @@ impl Default for GridConfig {
     }
 }
 
+/// The least and the most that buffers may take unless told otherwise.
+const BUFFERS_BYTES: std::ops::RangeInclusive<usize> = 64 << 20..=1 << 30;
+
 impl GridConfig {
+    /// Bytes that buffers may take: the setting, or its default.
+    pub fn buffers_bytes(&self) -> usize {
+        let default = || {
+            let half = self.memory_bytes_max.map_or(usize::MAX, |max| max / 2);
+            half.clamp(*BUFFERS_BYTES.start(), *BUFFERS_BYTES.end())
+        };
+        self.buffers_bytes_max.unwrap_or_else(default)
+    }
+
     /// Checks what can be checked before the member starts.
     ///
     /// # Errors

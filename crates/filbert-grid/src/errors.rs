@@ -5,6 +5,7 @@
 
 use uuid::Uuid;
 
+use crate::budget::Exhausted;
 use crate::replication::SubmitError;
 
 /// An error of the grid. The text is for the person who reads it in an exception or a log.
@@ -87,6 +88,9 @@ pub enum GridError {
         /// The limit.
         max: usize,
     },
+    /// There is no room left for what is under way.
+    #[error(transparent)]
+    BuffersFull(#[from] Exhausted),
     /// An unlock by someone who does not hold the lock.
     #[error("current thread is not owner of the lock: {}", owner_text(.owner))]
     NotLockOwner {
@@ -298,7 +302,7 @@ impl GridError {
             GridError::LockTimeout { .. } => ErrorKind::Timeout,
             GridError::ClientGone { .. } => ErrorKind::ClientGone,
             GridError::LimitReached { .. } => ErrorKind::LimitReached,
-            GridError::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+            GridError::OutOfMemory { .. } | GridError::BuffersFull(_) => ErrorKind::OutOfMemory,
             GridError::NotLockOwner { .. } => ErrorKind::NotLockOwner,
             GridError::SchemaConflict { .. } => ErrorKind::IllegalState,
             GridError::StaleSequence { .. } => ErrorKind::StaleSequence,

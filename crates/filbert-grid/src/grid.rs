@@ -11,6 +11,7 @@ use filbert_store::{
 use parking_lot::{Mutex, RwLock};
 use uuid::Uuid;
 
+use crate::budget::MemoryBudget;
 use crate::cell::Cell;
 use crate::clients::{ClientConnection, ClientInfo, Clients};
 use crate::clock::Clock;
@@ -50,6 +51,7 @@ pub struct Grid {
     schemas: Arc<Schemas>,
     queries: OnceLock<Arc<dyn QueryEngine>>,
     metrics: Arc<Metrics>,
+    budget: MemoryBudget,
 }
 
 impl fmt::Debug for Grid {
@@ -107,6 +109,7 @@ impl Grid {
         let objects = Objects::new(config.objects_max, config.listeners_max);
         let schemas = Arc::new(Schemas::new(config.schemas_max, config.schema_fields_max));
         let clients = Clients::new(config.client_statistics_bytes_max);
+        let budget = MemoryBudget::new(config.buffers_bytes(), "buffers_bytes_max");
         let shared = Arc::new(Shared {
             clock: environment.clock,
             member,
@@ -132,7 +135,12 @@ impl Grid {
             config,
         });
         let (queries, metrics) = Default::default();
-        Ok(Arc::new(Grid { shared, cluster_id, objects, schemas, queries, metrics }))
+        Ok(Arc::new(Grid { shared, cluster_id, objects, schemas, queries, metrics, budget }))
+    }
+
+    /// The budget that all buffers draw from which follow what clients send and ask for.
+    pub fn budget(&self) -> &MemoryBudget {
+        &self.budget
     }
 
     /// The name that clients must know.
@@ -520,6 +528,9 @@ impl Grid {
         GridStatistics {
             memory_bytes: self.shared.memory_bytes.load(Ordering::Relaxed),
             memory_bytes_max: self.shared.config.memory_bytes_max,
+            buffer_bytes: self.budget.used(),
+            buffer_bytes_max: self.budget.bytes_max(),
+            buffers_refused: self.budget.refusals(),
             maps: self.shared.maps.read().by_name.len(),
             objects: self.objects.len(),
             clients: self.shared.clients.client_count(),

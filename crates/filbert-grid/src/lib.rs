@@ -1,5 +1,5 @@
 //! One member's services over the store's partitions: maps, locks and those who wait for them, listeners, near-cache
-//! invalidation, eviction, expiry, clients, distributed objects, Compact schemas, and the one table of errors.
+//! invalidation, eviction, expiry, clients, distributed objects, Compact schemas, the budget of buffers, and the one table of errors.
 //!
 //! This crate must not know wire protocols, sockets, files or an async runtime: front doors and the embedded API bring
 //! them. It is called from many threads; each call waits for at most one partition's lock at a time, holding none.
@@ -26,6 +26,7 @@
 //!
 //! Start reading at [`Grid`], then [`Map::change`].
 
+mod budget;
 mod cell;
 mod clients;
 mod clock;
@@ -59,6 +60,7 @@ pub mod query;
 pub mod replication;
 pub mod threads;
 
+pub use budget::{Exhausted, MemoryBudget, Reservation, UNCOUNTED_BYTES_MAX};
 pub use clients::{ClientConnection, ClientInfo, ClientView, Clients, ConnectionId};
 pub use clock::{Clock, SystemClock};
 pub use cluster::{

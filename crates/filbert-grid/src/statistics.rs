@@ -7,6 +7,12 @@ pub struct GridStatistics {
     pub memory_bytes: usize,
     /// The limit of them, if one is set.
     pub memory_bytes_max: Option<usize>,
+    /// Bytes of buffers that follow what clients send and ask for.
+    pub buffer_bytes: usize,
+    /// The limit of them.
+    pub buffer_bytes_max: usize,
+    /// How often there was no room for one more.
+    pub buffers_refused: u64,
     /// Number of maps.
     pub maps: usize,
     /// Number of distributed objects.

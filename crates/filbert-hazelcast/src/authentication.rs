@@ -8,6 +8,7 @@ use filbert_wire::{
 use tracing::{debug, info};
 
 use crate::{
+    Authentication,
     failure::{Failure, Outcome},
     relay::Relays,
     rows::Row,
@@ -41,7 +42,9 @@ struct Applicant<'a> {
 
 fn by_password(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: authentication::Request<'_> = message.decode()?;
-    let accepted = session.config.authentication.accepts_password(request.username, request.password);
+    let accepted = guessed(session, request.username.unwrap_or_default(), |authentication| {
+        authentication.accepts_password(request.username, request.password)
+    })?;
     let applicant = Applicant {
         cluster_name: request.cluster_name,
         uuid: request.uuid,
@@ -82,9 +85,27 @@ fn by_password(session: &mut Session, message: &Message<'_>) -> Outcome {
     Ok(())
 }
 
+/// Whether a client shows what it must, unless its address was wrong too often.
+fn guessed(session: &Session, name: &str, accepts: impl FnOnce(&Authentication) -> bool) -> Result<bool, Box<Failure>> {
+    let authentication = &session.config.authentication;
+    if *authentication == Authentication::None {
+        return Ok(accepts(authentication));
+    }
+    let guess = session.guesses.begin(session.link.peer.ip(), name).map_err(|error| {
+        let mut failure = Failure::new(ErrorKind::Authentication, error.to_string());
+        failure.closes = true;
+        failure
+    })?;
+    let accepted = accepts(authentication);
+    if accepted {
+        guess.right();
+    }
+    Ok(accepted)
+}
+
 fn by_token(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: authentication_custom::Request<'_> = message.decode()?;
-    let accepted = session.config.authentication.accepts_token(request.credentials);
+    let accepted = guessed(session, "", |authentication| authentication.accepts_token(request.credentials))?;
     let applicant = Applicant {
         cluster_name: request.cluster_name,
         uuid: request.uuid,

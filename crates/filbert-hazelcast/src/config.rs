@@ -2,6 +2,8 @@
 
 use std::{fmt, net::SocketAddr, time::Duration};
 
+use filbert_listen::GuessLimits;
+
 /// An address by which clients reach the member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberAddress {
@@ -91,6 +93,14 @@ pub struct DoorConfig {
     /// back, and a client that lost some would be wrong for ever. Default 16 MiB: a pause of some seconds at the rate
     /// of a busy map.
     pub event_buffer_bytes_max: usize,
+    /// Bytes of events that wait for all clients together, a share of the member's budget of buffers, of which it is half at most. A client
+    /// for whose events there is no room is disconnected; few of them need none. Default 256 MiB: sixteen clients as far behind as
+    /// they may be.
+    pub events_bytes_max: usize,
+    /// How often somebody may be wrong about a password or a token.
+    pub guesses: GuessLimits,
+    /// Listeners to query caches of all clients. Default 100,000, as of maps.
+    pub query_cache_listeners_max: usize,
     /// Connections at a time; more are turned away. Default 20,000: twice what a large installation opens, and at some
     /// kilobytes each no burden.
     pub connections_max: usize,
@@ -156,6 +166,9 @@ impl Default for DoorConfig {
             write_buffer_bytes_max: 1 << 20,
             reply_bytes_max: 1 << 30,
             event_buffer_bytes_max: 16 << 20,
+            events_bytes_max: 256 << 20,
+            guesses: GuessLimits::default(),
+            query_cache_listeners_max: 100_000,
             connections_max: 20_000,
             handles_max: 256,
             relayed_waits_max: 10_000,

@@ -11,7 +11,8 @@ use std::{
 };
 
 use filbert_grid::metrics::OperationKind;
-use filbert_wire::{Limits, Message, PREAMBLE, Split, Splitter, WireError};
+use filbert_grid::{GridError, Reservation, UNCOUNTED_BYTES_MAX};
+use filbert_wire::{Limits, Message, PREAMBLE, Skipper, Split, Splitter, WireError, frame::flags};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
     net::TcpStream,
@@ -31,6 +32,9 @@ use crate::{
 
 /// A write buffer larger than this is not kept for the next batch: it grew for a large reply.
 const KEPT_WRITE_BYTES_MAX: usize = 256 << 10;
+
+/// A buffer of requests larger than this is not kept for the next ones: it grew for a large one.
+const KEPT_READ_BYTES_MAX: usize = 256 << 10;
 
 /// How much of what a closed-out client still sends is read and dropped, so that it gets to read the error: closing a
 /// socket with unread input would make the system drop what was written.
@@ -97,6 +101,14 @@ pub(crate) struct Connection {
     /// What arrived and is not handled yet: the begin of a message, or requests that wait until the client has read
     /// more of its replies.
     pending: Vec<u8>,
+    /// The room of that, if it is much.
+    room: Reservation,
+    /// That of fragments.
+    fragments_room: Reservation,
+    /// That of events that are being written.
+    events_room: Vec<Reservation>,
+    /// Passes over a message for which there was no room.
+    skipper: Option<Skipper>,
     /// Bytes at the front of the session's replies that are written.
     written: usize,
     preamble_seen: bool,
@@ -114,8 +126,13 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(stream: TcpStream, session: Session) -> Self {
         let message_bytes_max = session.config.unauthenticated_message_bytes_max;
+        let budget = session.grid.budget().clone();
         Self {
             stream,
+            room: budget.empty(),
+            fragments_room: budget.empty(),
+            events_room: Vec::new(),
+            skipper: None,
             link: session.link.clone(),
             splitter: Splitter::new(Limits { message_bytes_max, fragmented_messages_max: 1 }),
             session,
@@ -143,6 +160,9 @@ impl Connection {
                 let limit = self.session.config.event_buffer_bytes_max;
                 warn!(%peer, %client, "disconnected: more than {limit} bytes of events wait and the client does not read");
             }
+            Closing::Ended(End::Full) => {
+                warn!(%peer, %client, "disconnected: events wait, the client does not read, and all clients' have no more room, see events_bytes_max");
+            }
             Closing::Ended(End::Silent) => {
                 warn!(%peer, %client, "disconnected: no message for {:?}", self.session.config.heartbeat_timeout);
             }
@@ -152,8 +172,9 @@ impl Connection {
             Closing::Ended(end) => debug!(%peer, %client, "connection ended: {end:?}"),
         }
         self.link.set_closing();
-        let linger = (!matches!(closing, Closing::Gone | Closing::Ended(End::Abort | End::Overflow | End::Silent)))
-            .then_some(self.session.config.close_timeout);
+        let linger =
+            (!matches!(closing, Closing::Gone | Closing::Ended(End::Abort | End::Overflow | End::Full | End::Silent)))
+                .then_some(self.session.config.close_timeout);
         let Connection { stream, session, .. } = self;
         // What the client held is free before anything else is waited for.
         drop(session);
@@ -232,7 +253,7 @@ impl Connection {
             self.link.set_closing();
         }
         match self.link.outbox.peek_end() {
-            Some(end @ (End::Abort | End::Overflow | End::Silent)) => Poll::Ready(Closing::Ended(end)),
+            Some(end @ (End::Abort | End::Overflow | End::Full | End::Silent)) => Poll::Ready(Closing::Ended(end)),
             Some(end) => {
                 // What was read is answered; the replies go out as far as the client reads them in time.
                 self.link.set_closing();
@@ -299,7 +320,8 @@ impl Connection {
 
     #[cold]
     fn collect(&mut self) {
-        let end = self.link.outbox.collect(&mut self.session.out);
+        let (end, room) = self.link.outbox.collect(&mut self.session.out);
+        self.events_room.extend(room);
         journal::retry(&mut self.session);
         if self.session.relays.is_some() {
             self.session.look_after_relays();
@@ -348,6 +370,7 @@ impl Connection {
         self.written += written;
         if self.backlog() == 0 {
             self.written = 0;
+            self.events_room.clear();
             let mut out = std::mem::take(&mut self.session.out);
             if out.capacity() <= KEPT_WRITE_BYTES_MAX {
                 out.clear();
@@ -379,11 +402,16 @@ impl Connection {
             if self.session.out.capacity() == 0 {
                 self.session.out = std::mem::take(write);
             }
-            if self.pending.is_empty() {
-                let handled = self.handle(bytes);
-                self.pending.extend_from_slice(bytes.get(handled..).unwrap_or_default());
-            } else {
-                self.pending.extend_from_slice(bytes);
+            let mut rest = bytes;
+            if self.skipper.is_some() {
+                rest = self.pass_over(rest);
+            }
+            if rest.is_empty() {
+                // All of it was of a message that is passed over.
+            } else if self.pending.is_empty() {
+                let handled = self.handle(rest);
+                self.keep(rest.get(handled..).unwrap_or_default());
+            } else if self.keep(rest) {
                 self.handle_pending();
             }
             Poll::Ready(Ok(bytes.len()))
@@ -395,7 +423,93 @@ impl Connection {
         let handled = self.handle(&pending);
         if handled < pending.len() {
             pending.drain(..handled);
+            if pending.capacity() > KEPT_READ_BYTES_MAX && pending.len() < pending.capacity() / 4 {
+                pending.shrink_to_fit();
+            }
             self.pending = pending;
+        }
+        // Less than before is never too much.
+        let _ = self.room.follow(self.pending.capacity());
+    }
+
+    /// Keeps bytes until what they begin with is whole. Returns whether it did: a message for which there is no room is refused and passed
+    /// over.
+    #[inline]
+    fn keep(&mut self, bytes: &[u8]) -> bool {
+        if bytes.is_empty() || self.closing.is_some() {
+            return true;
+        }
+        let needed = self.pending.len() + bytes.len();
+        if needed > self.pending.capacity() && needed > UNCOUNTED_BYTES_MAX && !self.make_room(bytes, needed) {
+            return false;
+        }
+        self.pending.extend_from_slice(bytes);
+        true
+    }
+
+    /// Makes room for a message that is not whole and for more of its bytes. Its own length is believed when a quarter of it has come.
+    #[cold]
+    fn make_room(&mut self, more: &[u8], needed: usize) -> bool {
+        let buffer = if self.pending.is_empty() { more } else { &self.pending };
+        let expected = self.splitter.expected_bytes(buffer).max(needed);
+        let doubled = self.pending.capacity().saturating_mul(2).max(needed);
+        let capacity = if needed.saturating_mul(4) >= expected { expected } else { doubled };
+        // The old memory is there until all of it is in the new one.
+        match self.room.grow(capacity) {
+            Ok(()) => {
+                self.pending.reserve_exact(capacity - self.pending.len());
+                self.room.shrink(capacity);
+                true
+            }
+            // What one read brings is taken in any case.
+            Err(_) if needed <= self.session.config.read_buffer_bytes.max(UNCOUNTED_BYTES_MAX) => true,
+            Err(exhausted) => {
+                self.refuse_message(exhausted.into(), more);
+                false
+            }
+        }
+    }
+
+    /// Tells the client that there is no room for the message at hand, of which `more` comes behind what is kept, and passes over it.
+    #[cold]
+    fn refuse_message(&mut self, error: GridError, more: &[u8]) {
+        let pending = std::mem::take(&mut self.pending);
+        self.room.shrink(0);
+        let front = if pending.is_empty() { more } else { &pending };
+        self.session.fail_full(error, front);
+        self.splitter.rewind();
+        // Fragments of one message belong together; nothing is known of the others.
+        let bits = front.get(4..6).and_then(|bits| bits.first_chunk::<2>()).map_or(0, |bits| u16::from_le_bytes(*bits));
+        if bits & flags::UNFRAGMENTED != flags::UNFRAGMENTED {
+            self.closing = Some(Closing::Refused);
+            return;
+        }
+        self.skipper = Some(Skipper::default());
+        self.pass_over(&pending);
+        let behind = self.pass_over(more);
+        if !behind.is_empty() && self.closing.is_none() {
+            // It was to be whole with what came last, and others are behind it.
+            let handled = self.handle(behind);
+            self.pending.extend_from_slice(behind.get(handled..).unwrap_or_default());
+        }
+    }
+
+    /// Passes over what is of a message that was refused; returns what is behind it.
+    #[cold]
+    fn pass_over<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        let Some(skipper) = &mut self.skipper else { return bytes };
+        match skipper.skip(bytes) {
+            Ok((passed, is_over)) => {
+                if is_over {
+                    self.skipper = None;
+                }
+                bytes.get(passed..).unwrap_or_default()
+            }
+            Err(error) => {
+                self.session.fail_wire(error, bytes);
+                self.closing = Some(Closing::Refused);
+                &[]
+            }
         }
     }
 
@@ -484,18 +598,33 @@ impl Connection {
                     }
                     at += length;
                 }
-                Ok(Some(Split::Fragment(length))) => at += length,
+                Ok(Some(Split::Fragment(length))) => {
+                    at += length;
+                    self.count_fragments(rest);
+                }
                 Ok(Some(Split::Assembled(length, message))) => {
                     let parsed = Message::parse(&message);
                     let way = parsed.as_ref().map_or(Way::Here(None), |parsed| self.session.way(parsed));
                     self.handle_message(parsed, &message, way);
                     at += length;
+                    // Less than before is never too much.
+                    let _ = self.fragments_room.follow(2 * self.splitter.kept_bytes());
                 }
                 Err(error) => {
                     self.session.fail_wire(error, rest);
                     self.closing = Some(Closing::Refused);
                 }
             }
+        }
+    }
+
+    /// Takes room for the fragments that are kept.
+    #[cold]
+    fn count_fragments(&mut self, fragment: &[u8]) {
+        // A list that grows by doubling takes as much again.
+        if let Err(exhausted) = self.fragments_room.follow(2 * self.splitter.kept_bytes()) {
+            self.session.fail_full(exhausted.into(), fragment);
+            self.closing = Some(Closing::Refused);
         }
     }
 

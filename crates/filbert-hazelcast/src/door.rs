@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{collections::HashMap, fmt, net::SocketAddr, sync::Arc, time::Duration};
 
-use filbert_grid::Grid;
 use filbert_grid::metrics::{DoorFigures, DoorMetrics};
-use filbert_listen::{ListenError, Listener};
+use filbert_grid::{Grid, MemoryBudget};
+use filbert_listen::{Guesses, ListenError, Listener};
 use parking_lot::Mutex;
 use tokio::{
     net::TcpStream,
@@ -46,6 +46,9 @@ pub struct Door {
     counts: Arc<Counts>,
     caches: Arc<QueryCaches>,
     views: Arc<Views>,
+    /// Room for events that wait for clients.
+    events: MemoryBudget,
+    guesses: Arc<Guesses>,
 }
 
 /// What the member's metrics tell of the door.
@@ -127,7 +130,11 @@ impl Door {
         let counts = Arc::new(counts);
         grid.metrics().add_door(&counts);
         let views = Arc::default();
-        Door { listener, grid, config: Arc::new(config), links, counts, caches, views }
+        // Half of the budget is for others, whoever does not read.
+        let events_bytes_max = config.events_bytes_max.min(grid.budget().bytes_max() / 2);
+        let events = grid.budget().share(events_bytes_max, "events_bytes_max");
+        let guesses = Arc::new(Guesses::new(config.guesses));
+        Door { listener, grid, config: Arc::new(config), links, counts, caches, views, events, guesses }
     }
 
     /// The address that is listened on.
@@ -212,7 +219,7 @@ impl Door {
                 return;
             }
         };
-        let link = Arc::new(Link::new(peer, self.config.event_buffer_bytes_max));
+        let link = Arc::new(Link::new(peer, self.config.event_buffer_bytes_max, &self.events));
         let now = Instant::now();
         let watched = Watched { link: link.clone(), reads: 0, since: now, opened: now, closing_since: None };
         links.insert(number, watched);
@@ -225,6 +232,7 @@ impl Door {
             link,
             self.caches.clone(),
             self.views.clone(),
+            self.guesses.clone(),
             address,
         );
         let connection = Connection::new(stream, session);

@@ -5,6 +5,8 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
+use filbert_grid::MemoryBudget;
+
 use crate::{
     cursors::Cursors,
     outbox::{End, Outbox},
@@ -28,9 +30,9 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(peer: SocketAddr, event_buffer_bytes_max: usize) -> Self {
+    pub(crate) fn new(peer: SocketAddr, event_buffer_bytes_max: usize, events: &MemoryBudget) -> Self {
         Self {
-            outbox: Outbox::new(event_buffer_bytes_max),
+            outbox: Outbox::new(event_buffer_bytes_max, events),
             peer,
             reads: AtomicU64::new(0),
             authenticated: AtomicBool::new(false),

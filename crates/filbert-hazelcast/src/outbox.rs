@@ -5,6 +5,7 @@ use std::{
     task::Waker,
 };
 
+use filbert_grid::{MemoryBudget, Reservation};
 use parking_lot::Mutex;
 
 /// Why the door ends a connection from outside of its task.
@@ -18,6 +19,8 @@ pub(crate) enum End {
     Unauthenticated,
     /// More events wait than the limit allows.
     Overflow,
+    /// Events wait, and there is no room for more.
+    Full,
     /// The connection was to close and its client does not read: give up.
     Abort,
 }
@@ -32,10 +35,13 @@ pub(crate) struct Outbox {
     filled: AtomicBool,
     state: Mutex<State>,
     bytes_max: usize,
+    budget: MemoryBudget,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    /// That of events, if they are many.
+    room: Reservation,
     bytes: Vec<u8>,
     /// How many of them are replies, which a client asked for and which the limit of events is not about.
     reply_bytes: usize,
@@ -44,8 +50,10 @@ struct State {
 }
 
 impl Outbox {
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        Self { filled: AtomicBool::new(false), state: Mutex::default(), bytes_max }
+    /// For at most `bytes_max` bytes of events, for which there is room in the budget.
+    pub(crate) fn new(bytes_max: usize, budget: &MemoryBudget) -> Self {
+        let state = State { room: budget.empty(), bytes: Vec::new(), reply_bytes: 0, waker: None, end: None };
+        Self { filled: AtomicBool::new(false), state: Mutex::new(state), bytes_max, budget: budget.clone() }
     }
 
     /// Appends what `encode` writes: whole messages. Beyond the limit everything is dropped and the connection ends.
@@ -55,10 +63,20 @@ impl Outbox {
             return;
         }
         encode(&mut state.bytes);
-        if state.bytes.len() - state.reply_bytes > self.bytes_max {
+        let events = state.bytes.len() - state.reply_bytes;
+        let end = if events > self.bytes_max {
+            Some(End::Overflow)
+        } else if state.room.follow(2 * events).is_err() {
+            // A buffer has up to twice the bytes that are in it.
+            Some(End::Full)
+        } else {
+            None
+        };
+        if end.is_some() {
             state.bytes = Vec::new();
             state.reply_bytes = 0;
-            state.end = Some(End::Overflow);
+            state.room.shrink(0);
+            state.end = end;
             self.wake_regardless(&state);
         }
         self.wake(&state);
@@ -140,8 +158,9 @@ impl Outbox {
         self.filled.load(Ordering::Acquire)
     }
 
-    /// Moves the bytes behind `out`, and tells how the connection ends if it does.
-    pub(crate) fn collect(&self, out: &mut Vec<u8>) -> Option<End> {
+    /// Moves the bytes behind `out`, and tells how the connection ends if it does. The room of events is to be held until they are
+    /// written.
+    pub(crate) fn collect(&self, out: &mut Vec<u8>) -> (Option<End>, Option<Reservation>) {
         let mut state = self.state.lock();
         // Within the lock: whoever appends later raises the flag again.
         self.filled.store(false, Ordering::Release);
@@ -153,7 +172,9 @@ impl Outbox {
             out.append(&mut state.bytes);
             state.bytes = Vec::new();
         }
-        state.end
+        let has_room = state.room.bytes() > 0;
+        let room = has_room.then(|| std::mem::replace(&mut state.room, self.budget.empty()));
+        (state.end, room)
     }
 
     /// How the connection ends, if it does; the bytes stay.
@@ -176,37 +197,58 @@ impl Outbox {
 mod tests {
     use super::*;
 
+    fn outbox(bytes_max: usize) -> Outbox {
+        Outbox::new(bytes_max, &MemoryBudget::new(1 << 20, "max"))
+    }
+
+    #[test]
+    fn events_that_nobody_reads_have_room_until_they_are_written() {
+        let budget = MemoryBudget::new(100_000, "max");
+        let [slow, quick] = [(); 2].map(|()| Outbox::new(1 << 20, &budget));
+        slow.append(|out| out.extend_from_slice(&[1; 30_000]));
+        let mut out = Vec::new();
+        let (end, room) = slow.collect(&mut out);
+        assert_eq!((end, budget.used()), (None, 60_000), "they are not written yet");
+        slow.append(|out| out.extend_from_slice(&[1; 30_000]));
+        assert_eq!(slow.peek_end(), Some(End::Full));
+        // One that is read in time has few.
+        quick.append(|out| out.extend_from_slice(&[1; 8_000]));
+        assert_eq!(quick.peek_end(), None);
+        drop(room);
+        assert_eq!(budget.used(), 0);
+    }
+
     #[test]
     fn what_is_appended_is_collected_in_order() {
-        let outbox = Outbox::new(100);
+        let outbox = outbox(100);
         outbox.append(|out| out.extend_from_slice(b"one"));
         outbox.append(|out| out.extend_from_slice(b"two"));
         assert!(outbox.is_filled());
         let mut out = b"zero".to_vec();
-        assert_eq!(outbox.collect(&mut out), None);
+        assert_eq!(outbox.collect(&mut out).0, None);
         assert_eq!(out, b"zeroonetwo");
         assert!(!outbox.is_filled());
     }
 
     #[test]
     fn replies_have_a_limit_of_their_own() {
-        let outbox = Outbox::new(10);
+        let outbox = outbox(10);
         assert!(outbox.append_reply(vec![1; 100], 50));
         assert!(!outbox.append_reply(vec![2; 1], 50));
         outbox.append(|out| out.extend_from_slice(&[3; 10]));
         let mut out = Vec::new();
-        assert_eq!(outbox.collect(&mut out), None);
+        assert_eq!(outbox.collect(&mut out).0, None);
         assert_eq!(out.len(), 110);
         assert!(outbox.append_reply(vec![2; 1], 50));
     }
 
     #[test]
     fn an_answer_may_be_larger_than_what_events_may_take() {
-        let outbox = Outbox::new(10);
+        let outbox = outbox(10);
         outbox.append_answer(|out| out.extend_from_slice(&[1; 100]));
         outbox.append(|out| out.extend_from_slice(&[2; 10]));
         let mut out = Vec::new();
-        assert_eq!(outbox.collect(&mut out), None);
+        assert_eq!(outbox.collect(&mut out).0, None);
         assert_eq!(out.len(), 110);
         outbox.append_answer(|out| out.extend_from_slice(&[3; 100]));
         outbox.append(|out| out.extend_from_slice(&[4; 11]));
@@ -215,11 +257,11 @@ mod tests {
 
     #[test]
     fn more_than_the_limit_ends_the_connection_and_frees_the_bytes() {
-        let outbox = Outbox::new(10);
+        let outbox = outbox(10);
         outbox.append(|out| out.extend_from_slice(&[0; 11]));
         outbox.append(|out| out.extend_from_slice(&[0; 11]));
         let mut out = Vec::new();
-        assert_eq!(outbox.collect(&mut out), Some(End::Overflow));
+        assert_eq!(outbox.collect(&mut out).0, Some(End::Overflow));
         assert!(out.is_empty());
         assert_eq!(outbox.bytes(), 0);
     }

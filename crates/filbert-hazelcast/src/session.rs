@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use filbert_grid::metrics::Tally;
 use filbert_grid::replication::{InFlight, Submissions};
-use filbert_grid::{Caller, ClientConnection, ConnectionId, ErrorKind, Grid, Map, PartitionId};
+use filbert_grid::{Caller, ClientConnection, ConnectionId, ErrorKind, Grid, GridError, Map, PartitionId};
+use filbert_listen::Guesses;
 use filbert_wire::{CorrelationId, Data, Message, MessageId, Uuid, WireError, table::map::get};
 use tracing::{debug, info};
 
@@ -50,6 +51,8 @@ pub(crate) struct Session {
     pub(crate) caches: Arc<QueryCaches>,
     /// What clients are told of the cluster.
     pub(crate) views: Arc<Views>,
+    /// Who was wrong about a password or a token.
+    pub(crate) guesses: Arc<Guesses>,
     /// The way to other members, where this member has some: from authentication on.
     pub(crate) relays: Option<Box<Relays>>,
     /// Whether another member sends requests of a client on by this connection: none of them is sent on again.
@@ -78,6 +81,7 @@ impl Session {
         link: Arc<Link>,
         caches: Arc<QueryCaches>,
         views: Arc<Views>,
+        guesses: Arc<Guesses>,
         address: MemberAddress,
     ) -> Self {
         let handles = Handles::new(config.handles_max);
@@ -103,6 +107,7 @@ impl Session {
             in_flight,
             caches,
             views,
+            guesses,
             relays: None,
             is_relay: false,
             _queries: queries,
@@ -146,6 +151,15 @@ impl Session {
             Row::Absent if self.is_relay && id == scoped::ID => scoped::handle(self, message),
             Row::Absent => Err(Failure::unsupported(id, "this server does not serve it")),
         }
+    }
+
+    /// Answers a message for which there is no room, under the correlation id that its first bytes have.
+    #[cold]
+    pub(crate) fn fail_full(&mut self, error: GridError, bytes: &[u8]) {
+        let correlation = bytes.get(10..18).and_then(|bytes| bytes.first_chunk::<8>());
+        let correlation = CorrelationId(correlation.map_or(-1, |bytes| i64::from_le_bytes(*bytes)));
+        let failure: Box<Failure> = error.into();
+        self.fail(&failure, correlation, None);
     }
 
     /// Answers bytes that are no message, under the correlation id that they seem to carry.

@@ -11,11 +11,13 @@ use std::{
 };
 
 use common::{Client, Reply, Server, wait_until};
+use filbert_grid::GridConfig;
+use filbert_hazelcast::DoorConfig;
 use filbert_wire::{
     MessageId, PREAMBLE, encode_fragmented,
     frame::{FRAME_HEADER_BYTES, Frames},
     table::{
-        client::ping,
+        client::{authentication, ping},
         map::{add_entry_listener, get, get_all, put, put_all, remove, set, size},
     },
 };
@@ -353,6 +355,121 @@ fn a_client_that_never_reads_is_not_served_further() {
         assert_ne!(greedy.receive().unwrap().message().id(), MessageId::ERROR);
     }
     server.wait_until_idle(2);
+}
+
+#[test]
+fn messages_that_there_is_no_room_for_are_refused_and_passed_over() {
+    const BUFFERS_BYTES: usize = 5 << 20;
+    let grid = GridConfig { buffers_bytes_max: Some(BUFFERS_BYTES), ..GridConfig::default() };
+    let server = Server::with(DoorConfig::default(), grid);
+    let budget = server.grid.budget();
+    let value = vec![7; 3 << 20];
+    let mut unfinished = Vec::new();
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        let mut client = server.client();
+        let request = put::Request { value: &value, ..put(key.as_bytes()) };
+        let (correlation, bytes) = client.encode(&request, -1);
+        let (begin, end) = bytes.split_at(bytes.len() - 1_000);
+        client.write(begin);
+        if unfinished.is_empty() {
+            wait_until("the first has its room", || budget.used() > value.len());
+        } else {
+            let (code, _, text) = client.reply_to(correlation).error();
+            assert_eq!(code, 74, "{text}");
+            assert!(text.contains("buffers_bytes_max"), "{text}");
+        }
+        assert!(budget.used() <= BUFFERS_BYTES);
+        unfinished.push((client, correlation, end.to_vec()));
+    }
+    // The first is written; the others' connections go on behind what was refused.
+    for (at, (client, correlation, end)) in unfinished.iter_mut().enumerate() {
+        client.write(end);
+        if at == 0 {
+            assert!(client.reply_to(*correlation).message().id() != MessageId(0));
+        }
+        let expected = if at == 0 { 1 } else { at as i32 };
+        assert_eq!(client.ok(&SIZE).decode::<size::Response>().response, expected);
+        client.ok(&put(format!("small {at}").as_bytes()));
+        if at == 0 {
+            client.ok(&remove::Request { name: "m", key: b"a", thread_id: 1 });
+        }
+    }
+    wait_until("all room is given back", || budget.used() == 0);
+    let (mut client, _, _) = unfinished.pop().unwrap();
+    client.ok(&put::Request { value: &value, ..put(b"f") });
+}
+
+#[test]
+fn listeners_that_never_read_share_one_room() {
+    const BUFFERS_BYTES: usize = 8 << 20;
+    let grid = GridConfig { buffers_bytes_max: Some(BUFFERS_BYTES), ..GridConfig::default() };
+    let server = Server::with(DoorConfig::default(), grid);
+    let listen = add_entry_listener::Request { name: "m", include_value: true, listener_flags: 1023, local_only: true };
+    let deaf: Vec<Client> = (0..10)
+        .map(|_| {
+            let mut client = server.client();
+            client.ok(&listen);
+            client
+        })
+        .collect();
+    let mut client = server.client();
+    let value = vec![7; 100_000];
+    let mut most = 0;
+    wait_until("listeners that do not read are disconnected", || {
+        client.ok(&put::Request { value: &value, ..put(b"key") });
+        most = most.max(server.grid.budget().used());
+        server.grid.statistics().listeners < deaf.len()
+    });
+    assert!(most <= BUFFERS_BYTES, "{most}");
+    drop(deaf);
+    wait_until("all room is given back", || server.grid.budget().used() == 0);
+    server.assert_serves();
+}
+
+#[test]
+fn listeners_that_are_added_in_a_loop_take_no_more_room_than_there_is() {
+    let grid = GridConfig { buffers_bytes_max: Some(64 << 10), ..GridConfig::default() };
+    let server = Server::with(DoorConfig::default(), grid);
+    let mut client = server.client();
+    let listen = add_entry_listener::Request { name: "m", include_value: true, listener_flags: 1023, local_only: true };
+    let mut added = 0;
+    loop {
+        let reply = client.call(&listen);
+        if reply.message().id() != <add_entry_listener::Response as filbert_wire::Response>::ID {
+            assert_eq!(reply.error().0, 74);
+            break;
+        }
+        added += 1;
+        assert!(added < 1_000);
+    }
+    client.close();
+    wait_until("all room is given back", || server.grid.budget().used() == 0);
+    server.assert_serves();
+}
+
+#[test]
+fn wrong_passwords_are_slowed() {
+    let guesses = filbert_listen::GuessLimits { free: 3, pause: Duration::from_secs(3_600), ..Default::default() };
+    let server = Server::with_door(|door| {
+        door.authentication = filbert_hazelcast::Authentication::Users(vec![("ann".into(), "a".into())]);
+        door.guesses = guesses;
+    });
+    let authenticate = |password: &'static str| {
+        let mut client = Client::raw(server.address);
+        client.write(&PREAMBLE);
+        let request = client.authentication();
+        client.call(&authentication::Request { username: Some("ann"), password: Some(password), ..request })
+    };
+    let status = |password| authenticate(password).decode::<authentication::Response<'_>>().status;
+    for _ in 0..10 {
+        assert_eq!(status("a"), 0);
+    }
+    assert_eq!([status("b"), status("c"), status("d")], [1, 1, 1]);
+    for password in ["e", "a"] {
+        let (_, class, text) = authenticate(password).error();
+        assert!(class.ends_with("AuthenticationException"), "{class}");
+        assert!(text.contains("too many failed attempts"), "{text}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One connection: its socket, its session, and its requests one after the other.
 
 use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::response::Response;
-use filbert_grid::query::{Dialect, Session};
+use filbert_grid::query::{Dialect, Session, SqlError};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -35,8 +36,10 @@ pub(crate) struct Link {
     session: Mutex<Option<Known>>,
     /// Whether a request was answered before its body was read.
     refused_body: AtomicBool,
-    /// Whether the client is on this machine.
-    is_of_this_machine: bool,
+    /// Whether a request came whose head was whole.
+    was_asked: AtomicBool,
+    /// The client's address, if it has one.
+    address: Option<IpAddr>,
 }
 
 struct Known {
@@ -47,22 +50,34 @@ struct Known {
 
 impl Link {
     /// The session of the next request, which is another one if the user is.
-    pub(crate) fn session(&self, user: &str, schema: Option<&str>) -> Arc<Session> {
+    ///
+    /// # Errors
+    /// The schema's name is too long.
+    pub(crate) fn session(&self, shared: &Shared, user: &str, schema: Option<&str>) -> Result<Arc<Session>, SqlError> {
         let mut known = self.session.lock();
         let known = match &mut *known {
             Some(known) if known.session.user() == user => known,
-            other => other.insert(Known { session: Arc::new(Session::new(Dialect::Crate, user)), schema: None }),
+            other => {
+                let session = Session::new(Dialect::Crate, user);
+                let session = session.within(shared.config.session_bytes_max, shared.grid.budget());
+                other.insert(Known { session: Arc::new(session), schema: None })
+            }
         };
         if known.schema.as_deref() != schema {
+            known.session.set("search_path", schema.map(|schema| format!("\"{}\"", schema.replace('"', "\"\""))))?;
             known.schema = schema.map(str::to_owned);
-            known.session.set("search_path", schema.map(|schema| format!("\"{}\"", schema.replace('"', "\"\""))));
         }
-        known.session.clone()
+        Ok(known.session.clone())
     }
 
     /// Whether the client is on this machine.
     pub(crate) fn is_of_this_machine(&self) -> bool {
-        self.is_of_this_machine
+        self.address.is_some_and(|address| address.to_canonical().is_loopback())
+    }
+
+    /// The client's address.
+    pub(crate) fn address(&self) -> IpAddr {
+        self.address.unwrap_or(Ipv4Addr::UNSPECIFIED.into())
     }
 
     /// Notes that a body was not read.
@@ -85,6 +100,7 @@ impl Service<Request<Incoming>> for Requests {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         self.shared.counters.requests.fetch_add(1, Ordering::Relaxed);
+        self.link.was_asked.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(self.link.clone());
         self.router.call(request)
     }
@@ -92,8 +108,8 @@ impl Service<Request<Incoming>> for Requests {
 
 /// Serves a connection until it ends, or until `closing` says so and its request is answered.
 pub(crate) async fn serve(shared: Arc<Shared>, router: Router, stream: TcpStream, mut closing: watch::Receiver<bool>) {
-    let is_of_this_machine = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback());
-    let link = Arc::new(Link { is_of_this_machine, ..Link::default() });
+    let address = stream.peer_addr().ok().map(|peer| peer.ip());
+    let link = Arc::new(Link { address, ..Link::default() });
     let config = &shared.config;
     let requests = Requests { router: TowerToHyperService::new(router), link: link.clone(), shared: shared.clone() };
     let io = TokioIo::new(Impatient::new(stream, config.write_timeout));
@@ -104,8 +120,17 @@ pub(crate) async fn serve(shared: Arc<Shared>, router: Router, stream: TcpStream
         .max_buf_size(config.buffer_bytes_max.max(8192))
         .serve_connection(io, requests);
     let mut stopping = false;
+    let mut silence = std::pin::pin!(tokio::time::sleep(config.head_timeout));
+    let mut is_awaited = true;
     let ended = loop {
         tokio::select! {
+            () = &mut silence, if is_awaited => {
+                is_awaited = false;
+                if !link.was_asked.load(Ordering::Relaxed) {
+                    debug!("connection closed: no request came within {:?} (head_timeout)", config.head_timeout);
+                    return;
+                }
+            }
             ended = std::future::poll_fn(|context| connection.poll_without_shutdown(context)) => break ended,
             changed = closing.changed(), if !stopping => {
                 stopping = true;

@@ -160,6 +160,20 @@ impl Failure {
         Failure { closes: true, ..Failure::new(FORBIDDEN, message) }
     }
 
+    /// It is sent to a name that may be a stranger's.
+    pub(crate) fn strange_host(host: &str) -> Failure {
+        let message = format!(
+            "requests to the name {host:?} are refused, since a page of a strange server may send them: use this server's address, or add \
+             the name to the setting hosts (filbert.http.hosts)"
+        );
+        Failure { closes: true, ..Failure::new(FORBIDDEN, message) }
+    }
+
+    /// Passwords were wrong too often.
+    pub(crate) fn too_many_guesses(error: filbert_listen::TooManyGuesses) -> Failure {
+        Failure { closes: true, ..Failure::new(TOO_MANY, error.to_string()) }
+    }
+
     /// Name and password are not those of a user.
     pub(crate) fn unauthorized(name: &str) -> Failure {
         let message = if name.is_empty() {
@@ -182,12 +196,12 @@ impl Failure {
         Failure { closes: true, ..Failure::new(TOO_LARGE, message) }
     }
 
-    /// There is no room for the body among those that are there.
-    pub(crate) fn too_many_bodies(limit: usize) -> Failure {
-        let message = format!(
-            "all bodies that are being worked on have more than {limit} bytes, the most that bodies_bytes_max allows; try again later"
-        );
-        Failure { closes: true, ..Failure::new(TOO_MANY, message) }
+    /// A statement has more values than it may have.
+    pub(crate) fn too_many_values(limit: usize) -> Failure {
+        Failure::new(
+            PARSE,
+            format!("a statement of the body has more than {limit} values, the most that parameters_max allows"),
+        )
     }
 
     /// The body did not arrive.
@@ -261,6 +275,13 @@ impl From<SqlError> for Failure {
             trace.push_str(&format!("\nthis may help: {suggestion}"));
         }
         Failure { trace, ..Failure::new(facts_of(&error), error.message) }
+    }
+}
+
+/// There is no room for a body, or for what is made of it.
+impl From<filbert_grid::Exhausted> for Failure {
+    fn from(exhausted: filbert_grid::Exhausted) -> Failure {
+        Failure { closes: true, ..Failure::new(TOO_MANY, exhausted.to_string()) }
     }
 }
 

@@ -2,39 +2,75 @@
 //!
 //! Any page may have a browser post to any address, without being able to read the answer: a statement that drops a table needs no
 //! answer. Browsers say where such a request comes from, so those of strange pages are refused. Tools send no origin.
+//!
+//! A page may also come from a name that leads to this machine by now, since whoever owns a name decides where it leads (DNS rebinding).
+//! To the browser its requests are of the same origin: they may have any method and are answered to the page. So the name that a
+//! request is sent to must be one that no stranger can own, or that the settings name. Where users must show passwords, such a page has
+//! none to show.
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::http::header::{HOST, ORIGIN};
+use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method};
 
 use crate::HttpConfig;
 use crate::failure::Failure;
 
-/// Checks the origin of a request that may change something.
+/// Names under which nobody can register one: they are reserved (RFC 6761, RFC 6762, RFC 8375, `internal` by ICANN), or Kubernetes' own.
+const PRIVATE: [&str; 8] = ["localhost", "local", "internal", "home.arpa", "localdomain", "lan", "test", "svc"];
+
+/// Checks the name that a request is sent to, and the page that it comes from.
 ///
 /// # Errors
-/// It comes from a page that is not this server's, and not one of the configured origins.
+/// It comes from a page that is not this server's, and not one of the configured origins; or it is sent to a name that a stranger may own,
+/// and that the settings do not name.
 pub(crate) fn check(method: &Method, headers: &HeaderMap, config: &HttpConfig) -> Result<(), Failure> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let Some(origin) = text(ORIGIN) else { return Ok(()) };
-    if method.is_safe() || config.origins.iter().any(|allowed| allowed == origin) {
-        return Ok(());
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    let host = text(HOST);
+    let is_known = host.is_none_or(|host| is_known(host, config));
+    match text(ORIGIN) {
+        Some(origin) if config.origins.iter().any(|allowed| allowed == origin) => Ok(()),
+        Some(origin) => {
+            let authority = origin.split_once("://").map(|(_, authority)| authority);
+            let is_own = authority.zip(host).is_some_and(|(authority, host)| authority.eq_ignore_ascii_case(host));
+            if is_own && is_known { Ok(()) } else { Err(Failure::strange_origin(origin)) }
+        }
+        None if is_known || !config.users.is_empty() => Ok(()),
+        // Browsers say where a request comes from that posts something; this is a tool, whatever name it calls us by.
+        None if !method.is_safe() && text(CONTENT_TYPE).is_some_and(is_json) => Ok(()),
+        None => Err(Failure::strange_host(host.unwrap_or_default())),
     }
-    let host = text(HOST).unwrap_or_default();
-    let is_own = origin.split_once("://").is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host));
-    // A name that leads here need not be this machine's: whoever owns it decides where it leads.
-    let is_known = !config.listen.ip().is_loopback() || is_local(host);
-    if is_own && is_known { Ok(()) } else { Err(Failure::strange_origin(origin)) }
 }
 
-/// Whether a host is given by its address, or is this machine by name.
-fn is_local(host: &str) -> bool {
+fn is_json(content_type: &str) -> bool {
+    content_type.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// Whether a host is given by its address, by a name that nobody can own, or by one of the settings.
+fn is_known(host: &str, config: &HttpConfig) -> bool {
     if host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok() {
         return true;
     }
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    name.eq_ignore_ascii_case("localhost") || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    if name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
+        return true;
+    }
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let is_within =
+        |parent: &str| name.strip_suffix(parent).is_some_and(|before| before.is_empty() || before.ends_with('.'));
+    if PRIVATE.iter().any(|parent| is_within(parent)) {
+        return true;
+    }
+    // A name without a dot is one of this network.
+    let is_of_network = !name.is_empty() && !name.contains('.');
+    is_of_network
+        || config.hosts.iter().map(|host| host.to_ascii_lowercase()).any(|allowed| match allowed.strip_prefix("*.") {
+            Some(parent) => is_within(parent) && name != parent,
+            None => name == allowed,
+        })
 }
 
 #[cfg(test)]
@@ -43,42 +79,91 @@ mod tests {
 
     use super::*;
 
-    fn may(origin: Option<&str>, host: &str, config: &HttpConfig) -> bool {
-        let mut headers = HeaderMap::new();
-        headers.insert(HOST, HeaderValue::from_str(host).unwrap());
-        if let Some(origin) = origin {
-            headers.insert(ORIGIN, HeaderValue::from_str(origin).unwrap());
-        }
-        assert!(check(&Method::GET, &headers, config).is_ok());
-        check(&Method::POST, &headers, config).is_ok()
+    const JSON: &str = "application/json; charset=utf-8";
+
+    fn may(method: Method, headers: &[(axum::http::HeaderName, &str)], config: &HttpConfig) -> bool {
+        let headers = headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()));
+        check(&method, &headers.collect(), config).is_ok()
+    }
+
+    /// Whether a page may read and write.
+    fn page(origin: &str, host: &str, config: &HttpConfig) -> bool {
+        let all = [Method::GET, Method::POST].map(|method| may(method, &[(ORIGIN, origin), (HOST, host)], config));
+        assert_eq!(all[0], all[1]);
+        all[0]
     }
 
     #[test]
-    fn tools_and_the_own_page_may_post() {
+    fn tools_and_the_own_page_may_do_anything() {
         let config = HttpConfig::default();
-        assert!(may(None, "127.0.0.1:4200", &config));
-        for host in ["127.0.0.1:4200", "localhost:4200", "LOCALHOST:4200", "[::1]:4200", "127.0.0.1"] {
-            assert!(may(Some(&format!("http://{host}")), host, &config), "{host}");
+        for host in
+            ["127.0.0.1:4200", "localhost:4200", "LOCALHOST:4200", "[::1]:4200", "127.0.0.1", "192.0.2.7", "::1"]
+        {
+            assert!(page(&format!("http://{host}"), host, &config), "{host}");
         }
+        for host in
+            ["filbert", "filbert-0:4200", "db.internal:4200", "filbert.default.svc.cluster.local", "a.svc", "x.lan."]
+        {
+            for method in [Method::GET, Method::POST] {
+                assert!(may(method, &[(HOST, host)], &config), "{host}");
+            }
+        }
+        assert!(may(Method::GET, &[], &config), "HTTP 1.0");
     }
 
     #[test]
     fn strange_pages_may_not() {
         let config = HttpConfig::default();
-        assert!(!may(Some("http://evil.example"), "127.0.0.1:4200", &config));
-        assert!(!may(Some("null"), "127.0.0.1:4200", &config));
-        assert!(!may(Some("http://127.0.0.1:9999"), "127.0.0.1:4200", &config));
-        // A name that was made to lead to this machine.
-        assert!(!may(Some("http://evil.example:4200"), "evil.example:4200", &config));
+        assert!(!page("http://evil.example", "127.0.0.1:4200", &config));
+        assert!(!page("null", "127.0.0.1:4200", &config));
+        assert!(!page("http://127.0.0.1:9999", "127.0.0.1:4200", &config));
         let origins = vec!["http://evil.example".to_owned()];
-        assert!(may(Some("http://evil.example"), "127.0.0.1:4200", &HttpConfig { origins, ..config }));
+        assert!(page("http://evil.example", "evil.example:4200", &HttpConfig { origins, ..config }));
+    }
+
+    #[test]
+    fn a_page_of_a_name_that_was_made_to_lead_here_may_not() {
+        for listen in ["127.0.0.1:4200", "0.0.0.0:4200", "[::]:4200"] {
+            let config = HttpConfig { listen: listen.parse().unwrap(), ..HttpConfig::default() };
+            for host in [
+                "evil.example:4200",
+                "evil.example",
+                "127.0.0.1.evil.example",
+                "evillocal.com:80",
+                "svc.example",
+                "a.b:c",
+            ] {
+                assert!(!page(&format!("http://{host}"), host, &config), "{host}");
+                // Browsers send no origin with what they read from the server of the page itself.
+                assert!(!may(Method::GET, &[(HOST, host)], &config), "{host}");
+                for content_type in ["text/plain", "application/x-www-form-urlencoded", "application/jsonp"] {
+                    assert!(!may(Method::POST, &[(HOST, host), (CONTENT_TYPE, content_type)], &config), "{host}");
+                }
+                assert!(!may(Method::GET, &[(HOST, host), (CONTENT_TYPE, JSON)], &config), "{host}");
+                assert!(may(Method::POST, &[(HOST, host), (CONTENT_TYPE, JSON)], &config), "a tool, {host}");
+            }
+        }
     }
 
     #[test]
     fn a_server_with_a_name_is_reached_by_it() {
-        let listen = "0.0.0.0:4200".parse().unwrap();
-        let config = HttpConfig { listen, ..HttpConfig::default() };
-        assert!(may(Some("http://filbert.internal:4200"), "filbert.internal:4200", &config));
-        assert!(!may(Some("http://evil.example"), "filbert.internal:4200", &config));
+        let hosts = vec!["Filbert.example.com".to_owned(), "*.example.org".to_owned()];
+        let config = HttpConfig { hosts, ..HttpConfig::default() };
+        for host in ["filbert.example.com:4200", "a.example.org", "a.b.example.org:1"] {
+            assert!(page(&format!("http://{host}"), host, &config), "{host}");
+            assert!(may(Method::GET, &[(HOST, host)], &config), "{host}");
+        }
+        for host in ["example.com", "other.example.com", "example.org", "badexample.org"] {
+            assert!(!may(Method::GET, &[(HOST, host)], &config), "{host}");
+        }
+        assert!(!page("http://evil.example", "filbert.example.com:4200", &config));
+    }
+
+    #[test]
+    fn where_users_have_passwords_any_name_may_lead_here() {
+        let users = vec![crate::HttpUser { name: "ann".into(), password: "a".into() }];
+        let config = HttpConfig { users, ..HttpConfig::default() };
+        assert!(may(Method::GET, &[(HOST, "filbert.example.com")], &config));
+        assert!(!page("http://evil.example", "filbert.example.com", &config));
     }
 }

@@ -1,5 +1,6 @@
 //! Which path goes where, and the small answers.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -52,8 +53,9 @@ async fn count(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
 /// Finds out who sends a request, and from where; strangers get no further.
 async fn identify(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     let config = &shared.config;
+    let address = request.extensions().get::<Arc<Link>>().map_or(Ipv4Addr::UNSPECIFIED.into(), |link| link.address());
     let user = origin::check(request.method(), request.headers(), config)
-        .and_then(|()| user::user_of(request.headers(), &config.users));
+        .and_then(|()| user::user_of(request.headers(), &config.users, &shared.guesses, address));
     match user {
         Ok(name) => {
             request.extensions_mut().insert(User(name));

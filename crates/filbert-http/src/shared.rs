@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use axum::http::StatusCode;
-use filbert_grid::Grid;
 use filbert_grid::metrics::{DoorFigures, DoorMetrics};
 use filbert_grid::query::QueryEngine;
+use filbert_grid::{Grid, MemoryBudget};
+use filbert_listen::Guesses;
 
 use crate::HttpConfig;
 use crate::failure::Failure;
@@ -22,8 +23,9 @@ pub(crate) struct Shared {
     pub(crate) config: HttpConfig,
     pub(crate) started: Instant,
     pub(crate) counters: Counters,
-    /// Bytes of bodies that are being received or worked on.
-    bodies: AtomicUsize,
+    /// Room for bodies that are being received or worked on, and for what is made of them.
+    pub(crate) bodies: MemoryBudget,
+    pub(crate) guesses: Guesses,
     pub(crate) stopping: AtomicBool,
 }
 
@@ -51,8 +53,10 @@ impl Counters {
 
 impl Shared {
     pub(crate) fn new(grid: Arc<Grid>, config: HttpConfig) -> Shared {
-        let (counters, bodies, stopping) = Default::default();
-        Shared { grid, config, started: Instant::now(), counters, bodies, stopping }
+        let (counters, stopping) = Default::default();
+        let bodies = grid.budget().share(config.bodies_bytes_max, "bodies_bytes_max");
+        let guesses = Guesses::new(config.guesses);
+        Shared { grid, config, started: Instant::now(), counters, bodies, guesses, stopping }
     }
 
     /// The engine, or why there is none.
@@ -67,7 +71,7 @@ impl Shared {
 
     /// Bytes of bodies that are being received or worked on.
     pub(crate) fn body_bytes(&self) -> usize {
-        self.bodies.load(Ordering::Relaxed)
+        self.bodies.used()
     }
 }
 
@@ -81,40 +85,5 @@ impl DoorMetrics for Shared {
             refused: self.counters.refused.load(Ordering::Relaxed),
             buffer_bytes: self.body_bytes(),
         }
-    }
-}
-
-/// Room that a body takes; given back when it is dropped.
-pub(crate) struct Room {
-    shared: Arc<Shared>,
-    bytes: usize,
-}
-
-impl Room {
-    pub(crate) fn new(shared: Arc<Shared>) -> Room {
-        Room { shared, bytes: 0 }
-    }
-
-    /// Takes more room.
-    ///
-    /// # Errors
-    /// There is none left, for this body or for all.
-    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
-        let config = &self.shared.config;
-        if self.bytes.saturating_add(bytes) > config.body_bytes_max {
-            return Err(Failure::body_too_large(config.body_bytes_max));
-        }
-        let before = self.shared.bodies.fetch_add(bytes, Ordering::AcqRel);
-        self.bytes += bytes;
-        if before.saturating_add(bytes) > config.bodies_bytes_max {
-            return Err(Failure::too_many_bodies(config.bodies_bytes_max));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.shared.bodies.fetch_sub(self.bytes, Ordering::AcqRel);
     }
 }

@@ -1,9 +1,12 @@
 //! Who sends a request: `Authorization: Basic`, or `X-User` where nobody needs a password.
 
+use std::net::IpAddr;
+
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use filbert_listen::Guesses;
 
 use crate::HttpUser;
 use crate::failure::Failure;
@@ -14,20 +17,31 @@ const DEFAULT_USER: &str = "crate";
 /// The user of a request.
 ///
 /// # Errors
-/// There are users, and it shows none of their names with its password; or its headers cannot be read.
-pub(crate) fn user_of(headers: &HeaderMap, users: &[HttpUser]) -> Result<String, Failure> {
+/// There are users, and it shows none of their names with its password; or its address was wrong too often; or its headers cannot be read.
+pub(crate) fn user_of(
+    headers: &HeaderMap,
+    users: &[HttpUser],
+    guesses: &Guesses,
+    address: IpAddr,
+) -> Result<String, Failure> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let credentials = text(AUTHORIZATION.as_str()).map(credentials).transpose()?;
     if users.is_empty() {
         let named = credentials.map(|(name, _)| name).or_else(|| text("x-user").map(str::to_owned));
         return Ok(named.filter(|name| !name.is_empty()).unwrap_or_else(|| DEFAULT_USER.to_owned()));
     }
-    let (name, password) = credentials.unwrap_or_default();
+    // Browsers ask without a password first, which is no guess.
+    let Some((name, password)) = credentials else { return Err(Failure::unauthorized("")) };
+    let guess = guesses.begin(address, &name).map_err(Failure::too_many_guesses)?;
     // Every user is compared, so that the time taken tells nothing about which names exist.
     let known = users.iter().fold(false, |known, user| {
         known | (same(user.name.as_bytes(), name.as_bytes()) & same(user.password.as_bytes(), password.as_bytes()))
     });
-    if known { Ok(name) } else { Err(Failure::unauthorized(&name)) }
+    if !known {
+        return Err(Failure::unauthorized(&name));
+    }
+    guess.right();
+    Ok(name)
 }
 
 /// Name and password of `Basic`.
@@ -52,6 +66,7 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
+    use filbert_listen::GuessLimits;
 
     use super::*;
 
@@ -60,7 +75,8 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, HeaderValue::from_str(value).unwrap());
         }
-        user_of(&map, users).map_err(|failure| failure.status())
+        let guesses = Guesses::new(GuessLimits::default());
+        user_of(&map, users, &guesses, [127, 0, 0, 1].into()).map_err(|failure| failure.status())
     }
 
     #[test]

@@ -136,6 +136,149 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
+/// Packs bytes by gzip.
+fn packed(parts: &[(&[u8], usize)]) -> Vec<u8> {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    for (part, times) in parts {
+        let block = part.repeat(1_000);
+        for _ in 0..times / 1_000 {
+            std::io::Write::write_all(&mut packer, &block).unwrap();
+        }
+        std::io::Write::write_all(&mut packer, &part.repeat(times % 1_000)).unwrap();
+    }
+    packer.finish().unwrap()
+}
+
+/// What a member has for buffers in the tests below.
+const BUFFERS_BYTES: usize = 32 << 20;
+
+/// Whether all buffers were given back, and a request is served as ever.
+fn is_well(door: &common::Running) {
+    eventually("all room is given back", || door.grid.budget().used() == 0);
+    assert_eq!(door.sql(r#"{"stmt": "who"}"#).status, 200);
+}
+
+#[test]
+fn what_a_body_unpacks_and_parses_to_has_room_before_it_is_there() {
+    let door = common::door_with(HttpConfig::default(), BUFFERS_BYTES);
+    let gzip = "Content-Encoding: gzip\r\n";
+    // 39 KB that are 40 MB of 20 million values; the same in a list, which is one value, and as rows of a statement.
+    let values = (b"1," as &[u8], 20_000_000);
+    let bodies = [
+        packed(&[(br#"{"stmt": "args", "args": ["#, 1), values, (b"1]}", 1)]),
+        packed(&[(br#"{"stmt": "args", "args": [["#, 1), values, (b"1]]}", 1)]),
+        packed(&[(br#"{"stmt": "update", "bulk_args": ["#, 1), (b"[1],", 10_000_000), (b"[1]]}", 1)]),
+        packed(&[(br#"{"stmt": "insert", "bulk_args": ["#, 1), (b"[],", 10_000_000), (b"[]]}", 1)]),
+    ];
+    for body in &bodies {
+        assert!(body.len() < 130_000, "{}", body.len());
+        let answer = door.connect().post_bytes(gzip, body);
+        assert_eq!(answer.error().0, 429, "{answer:?}");
+        assert!(answer.error().2.contains("see b"), "{answer:?}");
+    }
+    // What fits in is refused when there are too many values, and what they would take is not taken.
+    let few = packed(&[(br#"{"stmt": "args", "args": ["#, 1), (b"1,", 1_000_000), (b"1]}", 1)]);
+    let answer = door.connect().post_bytes(gzip, &few);
+    assert_eq!(answer.error().0, 400);
+    assert!(answer.error().2.contains("more than 10000 values"), "{answer:?}");
+    let nested = format!("{{\"stmt\": \"args\", \"args\": [[{}1]]}}", "1,".repeat(5_000_000));
+    assert_eq!(door.sql(&nested).error().0, 429);
+    is_well(&door);
+}
+
+#[test]
+fn many_packed_bodies_at_once_take_no_more_room_than_there_is() {
+    let door = common::door_with(HttpConfig::default(), BUFFERS_BYTES);
+    let body = packed(&[(br#"{"stmt": "args", "args": [""#, 1), (b" ", 20_000_000), (b"\"]}", 1)]);
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let post = || door.connect().post_bytes("Content-Encoding: gzip\r\n", &body).status;
+        let posts: Vec<_> = (0..8).map(|_| scope.spawn(post)).collect();
+        let most = std::iter::repeat_with(|| door.grid.budget().used()).take(10_000).max().unwrap();
+        assert!(most <= BUFFERS_BYTES);
+        posts.into_iter().map(|post| post.join().unwrap()).collect()
+    });
+    assert!(statuses.iter().all(|status| matches!(status, 200 | 429)), "{statuses:?}");
+    assert_eq!(door.connect().post_bytes("Content-Encoding: gzip\r\n", &body).status, 200, "one alone fits");
+    is_well(&door);
+}
+
+#[test]
+fn a_body_that_comes_bit_by_bit_is_given_up() {
+    let config =
+        HttpConfig { body_timeout: Duration::from_millis(300), body_rate_min: 1 << 20, ..HttpConfig::default() };
+    let door = door(config);
+    let mut client = door.connect();
+    client.send("POST /_sql HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
+    client.stream.set_nodelay(true).unwrap();
+    let mut reader = client.stream.try_clone().unwrap();
+    let told = std::thread::spawn(move || {
+        let mut bytes = [0; 12];
+        std::io::Read::read_exact(&mut reader, &mut bytes).map(|()| bytes)
+    });
+    // Always in time for the next bytes, and far too slow for all of them.
+    while !told.is_finished() {
+        client.send(" ");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(&told.join().unwrap().unwrap(), b"HTTP/1.1 408");
+}
+
+#[test]
+fn a_connection_that_asks_nothing_is_closed() {
+    let config = HttpConfig { head_timeout: Duration::from_millis(200), ..HttpConfig::default() };
+    let door = door(config);
+    let (mut silent, mut half, mut asking) = (door.connect(), door.connect(), door.connect());
+    assert_eq!(asking.get("/_health", "").status, 200);
+    half.send("GET / HTTP/1.1\r\nHost: ");
+    assert!(silent.is_closed());
+    assert!(half.is_closed());
+    assert_eq!(asking.get("/_health", "").status, 200, "one that has asked may be idle");
+}
+
+#[test]
+fn names_that_strangers_may_own_are_refused() {
+    let door = door(HttpConfig { hosts: vec!["filbert.example.com".to_owned()], ..HttpConfig::default() });
+    let ask = |request: &str| {
+        let mut client = door.connect();
+        client.send(request);
+        client.answer().status
+    };
+    for path in ["/", "/metrics", "/_filbert/cluster", "/_filbert/status", "/_filbert/map?name=m"] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: evil.example:4200\r\nAccept: text/html\r\n\r\n");
+        assert_eq!(ask(&request), 403, "{path}");
+    }
+    let body = r#"{"stmt": "who"}"#;
+    let post = |host: &str, headers: &str| {
+        ask(&format!("POST /_sql HTTP/1.1\r\nHost: {host}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()))
+    };
+    assert_eq!(post("evil.example:4200", "Content-Type: text/plain\r\n"), 403);
+    assert_eq!(
+        post("evil.example:4200", "Origin: http://evil.example:4200\r\nContent-Type: application/json\r\n"),
+        403
+    );
+    assert_eq!(post("evil.example:4200", "Content-Type: application/json\r\n"), 200, "a tool");
+    assert_eq!(post("filbert.example.com:4200", "Origin: http://filbert.example.com:4200\r\n"), 200);
+    assert_eq!(post("127.0.0.1:4200", ""), 200);
+    assert_eq!(ask("GET /metrics HTTP/1.1\r\nHost: filbert.example.com:4200\r\n\r\n"), 200);
+}
+
+#[test]
+fn wrong_passwords_are_slowed() {
+    let users = vec![HttpUser { name: "ann".into(), password: "a".into() }];
+    let guesses = filbert_listen::GuessLimits { free: 3, pause: Duration::from_secs(3_600), ..Default::default() };
+    let door = door(HttpConfig { users, guesses, ..HttpConfig::default() });
+    let ask = |credentials: &str| {
+        let headers = format!("Authorization: Basic {credentials}\r\n");
+        door.connect().post("/_sql", &headers, r#"{"stmt": "who"}"#).status
+    };
+    for _ in 0..20 {
+        assert_eq!(ask("YW5uOmE="), 200, "ann:a, as often as she likes");
+    }
+    assert_eq!([(); 5].map(|()| ask("YW5uOmI=")), [401, 401, 401, 429, 429], "ann:b");
+    assert_eq!(ask("YW5uOmE="), 429, "nor is the right one looked at, by which a guess would be told");
+    assert_eq!(ask("Ym9iOmI="), 401, "somebody else");
+}
+
 #[test]
 fn all_bodies_together_have_a_limit() {
     let door = door(HttpConfig { bodies_bytes_max: 5000, ..HttpConfig::default() });

@@ -1,8 +1,10 @@
-//! How a front door listens: on the first free of some ports, and on, whatever becomes of one connection.
+//! How a front door listens: on the first free of some ports, and on, whatever becomes of one connection; and how often who comes may
+//! guess a secret.
 //!
 //! What a connection says, how many there may be and how they end is each door's own.
 
 mod files;
+mod guesses;
 mod handed;
 
 use std::{io, net::SocketAddr, time::Duration};
@@ -11,6 +13,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tracing::{debug, info, warn};
 
 pub use files::allow_as_many_files_as_possible;
+pub use guesses::{Guess, GuessLimits, Guesses, TooManyGuesses};
 pub use handed::Handing;
 
 use handed::Handed;

@@ -2,6 +2,8 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
+use filbert_listen::GuessLimits;
+
 /// How the door behaves. All fields have defaults that suit a member with a few thousand clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostgresConfig {
@@ -19,8 +21,9 @@ pub struct PostgresConfig {
     /// Bytes of one message. Default 256 MiB: more than rows and parameters have in practice, and a member's memory should not
     /// depend on one client's message.
     pub message_bytes_max: usize,
-    /// Bytes of requests that all connections together hold before they are handled; whoever sends more than there is room for is
-    /// disconnected. Default 1 GiB: four of the largest messages at once, and no more however many clients there are.
+    /// Bytes of requests that all connections together hold until they are handled, a share of the member's budget of buffers; whoever
+    /// sends more than there is room for is disconnected. Default 1 GiB: four of the largest messages at once, and no more however many
+    /// clients there are.
     pub requests_bytes_max: usize,
     /// Bytes of one message before authentication. Default 10,000, as in PostgreSQL.
     pub unauthenticated_message_bytes_max: usize,
@@ -39,6 +42,13 @@ pub struct PostgresConfig {
     /// Bytes of texts and parameters that the prepared statements and portals of one connection keep. Default 64 MiB; one statement
     /// alone may have more.
     pub kept_bytes_max: usize,
+    /// Bytes of settings and savepoints that a session keeps. Default 1 MiB, as [`filbert_grid::query::SESSION_BYTES_MAX`].
+    pub session_bytes_max: usize,
+    /// How often somebody may be wrong about a password.
+    pub guesses: GuessLimits,
+    /// How often somebody may be wrong about the key by which a session's statement is cancelled. Default 100 at once: a pool that gives
+    /// all of its connections up cancels what they run, which may be over by then.
+    pub key_guesses: GuessLimits,
     /// Rows that are asked of a result at a time. Default 1,024: a page for one write, while the next one is not made before that
     /// is over.
     pub page_rows: usize,
@@ -69,6 +79,9 @@ impl Default for PostgresConfig {
             statements_max: 10_000,
             portals_max: 1_000,
             kept_bytes_max: 64 << 20,
+            session_bytes_max: filbert_grid::query::SESSION_BYTES_MAX,
+            guesses: GuessLimits::default(),
+            key_guesses: GuessLimits { free: 100, ..GuessLimits::default() },
             page_rows: 1_024,
             copy_row_bytes_max: 64 << 20,
             authentication_timeout: Duration::from_secs(60),

@@ -1,7 +1,7 @@
 //! One connection: from its first message to its session, and to its end.
 
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{Arc, atomic::Ordering},
 };
 
@@ -43,7 +43,7 @@ pub(crate) async fn serve(
 ) {
     let timeout = shared.config.authentication_timeout;
     // In a box of its own, which is gone when the session begins.
-    let opening = Box::pin(tokio::time::timeout(timeout, open(&shared, stream, &mut ending)));
+    let opening = Box::pin(tokio::time::timeout(timeout, open(&shared, stream, peer.ip(), &mut ending)));
     let mut session = match opening.await {
         Ok(Ok(Some(session))) => session,
         Ok(Ok(None)) => return,
@@ -64,12 +64,13 @@ pub(crate) async fn serve(
 async fn open(
     shared: &Arc<Shared>,
     stream: TcpStream,
+    peer: IpAddr,
     ending: &mut watch::Receiver<Ending>,
 ) -> Outcome<Option<Session>> {
     let mut link = Link::new(Stream::Plain(stream), shared.budget.clone());
     let result = tokio::select! {
         biased;
-        result = negotiate(shared, &mut link) => result,
+        result = negotiate(shared, &mut link, peer) => result,
         _ = ending.changed() => Err(Failure::Fatal(shutting_down())),
     };
     match result {
@@ -94,7 +95,7 @@ pub(crate) struct Opened {
     pub(crate) place: crate::registry::Place,
 }
 
-async fn negotiate(shared: &Arc<Shared>, link: &mut Link) -> Outcome<Option<Opened>> {
+async fn negotiate(shared: &Arc<Shared>, link: &mut Link, peer: IpAddr) -> Outcome<Option<Opened>> {
     let bytes_max = shared.config.unauthenticated_message_bytes_max;
     link.fill().await?;
     if link.begins_with(TLS_HANDSHAKE) {
@@ -121,7 +122,11 @@ async fn negotiate(shared: &Arc<Shared>, link: &mut Link) -> Outcome<Option<Open
             }
             Startup::Cancel { process, key } => {
                 // The connection is closed whether there was something to cancel or not.
-                shared.registry.cancel(process, key);
+                match shared.keys.begin(peer, "") {
+                    Ok(guess) if shared.registry.cancel(process, key) => guess.right(),
+                    Ok(_wrong) => {}
+                    Err(error) => info!(%peer, "cancel request refused: {error}"),
+                }
                 return Ok(None);
             }
             Startup::Session { major, minor, parameters } => {
@@ -133,7 +138,7 @@ async fn negotiate(shared: &Arc<Shared>, link: &mut Link) -> Outcome<Option<Open
                 }
                 let mut opening = Opening::read(parameters)?;
                 opening.minor = choose_version(link, minor, &opening);
-                return admit(shared, link, opening).await.map(Some);
+                return admit(shared, link, opening, peer).await.map(Some);
             }
         }
     }
@@ -158,7 +163,7 @@ async fn begin_tls(shared: &Shared, link: &mut Link) -> Outcome {
     Ok(())
 }
 
-async fn admit(shared: &Arc<Shared>, link: &mut Link, opening: Opening) -> Outcome<Opened> {
+async fn admit(shared: &Arc<Shared>, link: &mut Link, opening: Opening, peer: IpAddr) -> Outcome<Opened> {
     let config = &shared.config;
     if config.tls.as_ref().is_some_and(|tls| tls.required) && !link.is_tls() {
         let message = "this server takes connections within TLS only";
@@ -167,7 +172,7 @@ async fn admit(shared: &Arc<Shared>, link: &mut Link, opening: Opening) -> Outco
         ));
     }
     if !shared.users.is_empty() {
-        authenticate(shared, link, &opening.user).await?;
+        authenticate(shared, link, &opening.user, peer).await?;
     }
     let Some(place) = shared.registry.enter(config.connections_max, opening.minor >= 2) else {
         shared.refused.fetch_add(1, Ordering::Relaxed);
@@ -183,7 +188,7 @@ async fn admit(shared: &Arc<Shared>, link: &mut Link, opening: Opening) -> Outco
 }
 
 /// Has the client prove who it is.
-async fn authenticate(shared: &Shared, link: &mut Link, user: &str) -> Outcome {
+async fn authenticate(shared: &Shared, link: &mut Link, user: &str, peer: IpAddr) -> Outcome {
     let wrong = |refusal| match refusal {
         Refusal::Wrong => {
             let message = format!("password authentication failed for user \"{user}\"");
@@ -205,7 +210,12 @@ async fn authenticate(shared: &Shared, link: &mut Link, user: &str) -> Outcome {
     let exchange = Exchange::begin(&shared.users, user, text(first)?).map_err(wrong)?;
     link.out.sasl_continue(&exchange.challenge());
     let answer = self::answer(shared, link).await?;
+    let guess = shared.passwords.begin(peer, user).map_err(|error| {
+        info!(%peer, user, "authentication refused: {error}");
+        Failure::Fatal(PgError::new(sqlstate::INVALID_AUTHORIZATION, error.to_string()))
+    })?;
     let proof = exchange.finish(text(&answer)?).map_err(wrong)?;
+    guess.right();
     link.out.sasl_final(&proof);
     Ok(())
 }

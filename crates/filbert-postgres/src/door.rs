@@ -10,10 +10,10 @@ use std::{
 };
 
 use filbert_grid::{
-    Grid,
+    Grid, MemoryBudget,
     metrics::{DoorFigures, DoorMetrics},
 };
-use filbert_listen::{ListenError, Listener};
+use filbert_listen::{Guesses, ListenError, Listener};
 use tokio::{net::TcpStream, sync::watch, task::JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
@@ -21,7 +21,6 @@ use tracing::{debug, warn};
 use crate::{
     BrokenVerifier, PostgresConfig, TlsError,
     connection::{self, Ending},
-    link::Budget,
     registry::Registry,
     scram::Users,
     tls,
@@ -55,7 +54,11 @@ pub(crate) struct Shared {
     pub(crate) users: Users,
     pub(crate) tls: Option<Acceptor>,
     pub(crate) registry: Arc<Registry>,
-    pub(crate) budget: Arc<Budget>,
+    /// Room for requests that are not whole yet.
+    pub(crate) budget: MemoryBudget,
+    /// Who was wrong about a password, and who about the key of another session.
+    pub(crate) passwords: Guesses,
+    pub(crate) keys: Guesses,
 }
 
 impl DoorMetrics for Shared {
@@ -130,9 +133,10 @@ impl PostgresDoor {
         let users = Users::new(&config.users)?;
         let ports = if config.port_auto_increment { config.port_count } else { 1 };
         let listener = Listener::bind(config.listen, ports, "PostgreSQL's clients")?;
-        let budget = Arc::new(Budget::new(config.requests_bytes_max));
+        let budget = grid.budget().share(config.requests_bytes_max, "requests_bytes_max");
+        let (passwords, keys) = (Guesses::new(config.guesses), Guesses::new(config.key_guesses));
         let (address, refused, registry) = (listener.address(), AtomicU64::new(0), Arc::default());
-        let shared = Arc::new(Shared { grid, config, address, refused, users, tls, registry, budget });
+        let shared = Arc::new(Shared { grid, config, address, refused, users, tls, registry, budget, passwords, keys });
         shared.grid.metrics().add_door(&shared);
         Ok(PostgresDoor { listener, shared })
     }

@@ -5,14 +5,11 @@ use std::{
     future::poll_fn,
     io,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
     task::{Context, Poll},
 };
 
 use bytes::{Bytes, BytesMut};
+use filbert_grid::{Exhausted, MemoryBudget, Reservation, UNCOUNTED_BYTES_MAX};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -114,29 +111,13 @@ impl Stream {
     }
 }
 
-/// Bytes of requests that all connections of a door may hold together.
-#[derive(Debug)]
-pub(crate) struct Budget {
-    used: AtomicUsize,
-    max: usize,
-}
-
-impl Budget {
-    pub(crate) fn new(max: usize) -> Budget {
-        Budget { used: AtomicUsize::new(0), max }
-    }
-
-    /// Bytes that are used now.
-    pub(crate) fn used(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
-    }
-}
-
 /// A whole message: its name and its body.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) tag: u8,
     pub(crate) body: Bytes,
+    /// That of a long one.
+    _room: Option<Reservation>,
 }
 
 /// A connection's bytes.
@@ -147,42 +128,33 @@ pub(crate) struct Link {
     pub(crate) out: Out,
     /// Bytes at the front of `out` that are sent.
     sent: usize,
-    budget: Arc<Budget>,
-    /// Bytes of the budget that this connection uses.
-    counted: usize,
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        self.budget.used.fetch_sub(self.counted, Ordering::Relaxed);
-    }
+    budget: MemoryBudget,
+    /// Room for what came and is not handled, if that is much.
+    room: Reservation,
 }
 
 impl Link {
-    pub(crate) fn new(stream: Stream, budget: Arc<Budget>) -> Link {
-        Link { stream, input: BytesMut::new(), out: Out::default(), sent: 0, budget, counted: 0 }
+    pub(crate) fn new(stream: Stream, budget: MemoryBudget) -> Link {
+        let room = budget.empty();
+        Link { stream, input: BytesMut::new(), out: Out::default(), sent: 0, budget, room }
     }
 
-    /// Takes what the requests at hand need out of the budget, or gives it back. Small ones are not counted.
-    fn count(&mut self) -> io::Result<()> {
-        let held = if self.input.len() > READ_BYTES { self.input.len() } else { 0 };
-        let used = match held.checked_sub(self.counted) {
-            Some(0) => return Ok(()),
-            Some(more) => self.budget.used.fetch_add(more, Ordering::Relaxed) + more,
-            None => {
-                self.budget.used.fetch_sub(self.counted - held, Ordering::Relaxed);
-                0
-            }
-        };
-        self.counted = held;
-        if used <= self.budget.max {
-            return Ok(());
+    /// Takes bytes in, for which there is room first. A long message's own length is believed when a quarter of it has come.
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Exhausted> {
+        let needed = self.input.len() + bytes.len();
+        if needed > self.input.capacity() && needed > UNCOUNTED_BYTES_MAX {
+            let doubled = self.input.capacity().saturating_mul(2).max(needed);
+            let length = wire::length_of(&self.input).unwrap_or(doubled).max(needed);
+            let capacity = if needed.saturating_mul(4) >= length { length } else { doubled };
+            // The old memory is there until all of it is in the new one.
+            self.room.grow(capacity)?;
+            let mut input = BytesMut::with_capacity(capacity);
+            input.extend_from_slice(&self.input);
+            self.input = input;
+            self.room.shrink(capacity);
         }
-        let text = format!(
-            "requests of all clients have {used} bytes, more than the {} of requests_bytes_max",
-            self.budget.max
-        );
-        Err(io::Error::new(io::ErrorKind::OutOfMemory, text))
+        self.input.extend_from_slice(bytes);
+        Ok(())
     }
 
     /// Whether what came begins with this byte.
@@ -227,13 +199,18 @@ impl Link {
         match wire::frame(&self.input, bytes_max)? {
             Some((tag, length)) if length <= self.input.len() => {
                 let message = self.input.split_to(length).freeze();
-                // Less than before is never too much.
-                let _ = self.count();
+                let mut room = None;
+                if self.room.bytes() > 0 {
+                    // The message keeps the memory; what is behind it, which is no more than is read ahead, gets its own.
+                    room = Some(std::mem::replace(&mut self.room, self.budget.empty()));
+                    let behind = self.input.split();
+                    self.input = BytesMut::from(&*behind);
+                }
                 if self.input.is_empty() {
                     // What is left is the end of a buffer that the message keeps; an idle connection is to hold none.
                     self.input = BytesMut::new();
                 }
-                Ok(Some(Frame { tag, body: message.slice(wire::HEADER_BYTES..) }))
+                Ok(Some(Frame { tag, body: message.slice(wire::HEADER_BYTES..), _room: room }))
             }
             _ => Ok(None),
         }
@@ -256,8 +233,8 @@ impl Link {
                     Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()))
                 }
                 Poll::Ready(Ok(())) => {
-                    self.input.extend_from_slice(buffer.filled());
-                    Poll::Ready(self.count())
+                    let taken = self.take(buffer.filled());
+                    Poll::Ready(taken.map_err(|full| io::Error::new(io::ErrorKind::OutOfMemory, full.to_string())))
                 }
                 other => other,
             }

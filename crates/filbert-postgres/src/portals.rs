@@ -3,7 +3,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use filbert_data::Value;
-use filbert_grid::query::{ColumnMeta, Command, ParameterType};
+use filbert_grid::{
+    MemoryBudget, Reservation,
+    query::{ColumnMeta, Command, ParameterType},
+};
 
 use crate::{
     error::{PgError, sqlstate},
@@ -12,6 +15,9 @@ use crate::{
     types::PgType,
     wire::Format,
 };
+
+/// Bytes that a name and what it stands for take beside what they hold, more or less.
+const THING_BYTES: usize = 512;
 
 /// What kind of statement one is.
 #[derive(Clone, Debug)]
@@ -43,21 +49,30 @@ struct Named<T> {
     count_max: usize,
     bytes: usize,
     bytes_max: usize,
+    room: Reservation,
 }
 
 impl<T> Named<T> {
-    fn new(count_max: usize, bytes_max: usize) -> Self {
-        Named { things: HashMap::new(), count_max, bytes: 0, bytes_max }
+    fn new(count_max: usize, bytes_max: usize, budget: &MemoryBudget) -> Self {
+        Named { things: HashMap::new(), count_max, bytes: 0, bytes_max, room: budget.empty() }
     }
 
     fn remove(&mut self, name: &str) -> Option<T> {
         let (thing, bytes) = self.things.remove(name)?;
         self.bytes -= bytes;
+        self.give_back();
         Some(thing)
+    }
+
+    /// Gives the room back that is not needed any more.
+    fn give_back(&mut self) {
+        // Less than before is never too much.
+        let _ = self.room.follow(self.bytes);
     }
 
     fn put(&mut self, name: &str, thing: T, bytes: usize, what: &str) -> Result<(), Box<PgError>> {
         self.remove(name);
+        let bytes = bytes.saturating_add(THING_BYTES + name.len());
         if self.things.len() >= self.count_max {
             let message = format!("this session already has {} {what}, the most that it may have", self.things.len());
             return Err(PgError::new(sqlstate::LIMIT_EXCEEDED, message));
@@ -69,6 +84,9 @@ impl<T> Named<T> {
             );
             return Err(PgError::new(sqlstate::LIMIT_EXCEEDED, message));
         }
+        self.room
+            .follow(self.bytes + bytes)
+            .map_err(|exhausted| PgError::new(sqlstate::OUT_OF_MEMORY, exhausted.to_string()))?;
         self.bytes += bytes;
         self.things.insert(name.to_owned(), (thing, bytes));
         Ok(())
@@ -87,6 +105,7 @@ impl<T> Named<T> {
             }
             stays
         });
+        self.give_back();
     }
 }
 
@@ -95,8 +114,8 @@ impl<T> Named<T> {
 pub(crate) struct Statements(Named<Arc<Prepared>>);
 
 impl Statements {
-    pub(crate) fn new(count_max: usize, bytes_max: usize) -> Self {
-        Statements(Named::new(count_max, bytes_max))
+    pub(crate) fn new(count_max: usize, bytes_max: usize, budget: &MemoryBudget) -> Self {
+        Statements(Named::new(count_max, bytes_max, budget))
     }
 
     /// Keeps a statement.
@@ -167,8 +186,12 @@ pub(crate) struct Portal {
 
 impl Portal {
     fn bytes(&self) -> usize {
-        // Values are of the size of the texts they came in, more or less.
-        self.values.iter().map(kept_bytes).sum()
+        // Values are of the size of the texts they came in, more or less. Rows that were made and not read are a page.
+        let rows = match &self.progress {
+            Progress::Rows(rows) => rows.bytes(),
+            Progress::New | Progress::Done => 0,
+        };
+        self.values.iter().map(kept_bytes).sum::<usize>() + rows
     }
 }
 
@@ -195,8 +218,8 @@ fn kept_bytes(value: &Value<'_>) -> usize {
 pub(crate) struct Portals(Named<Portal>);
 
 impl Portals {
-    pub(crate) fn new(count_max: usize, bytes_max: usize) -> Self {
-        Portals(Named::new(count_max, bytes_max))
+    pub(crate) fn new(count_max: usize, bytes_max: usize, budget: &MemoryBudget) -> Self {
+        Portals(Named::new(count_max, bytes_max, budget))
     }
 
     /// Keeps a portal.

@@ -87,7 +87,6 @@ struct Entry {
 #[derive(Default)]
 struct State {
     entries: HashMap<i32, Entry>,
-    next_process: i32,
 }
 
 /// The sessions of a door.
@@ -129,15 +128,14 @@ impl Registry {
         if state.entries.len() >= sessions_max {
             return None;
         }
-        let mut process = state.next_process;
-        loop {
-            // Positive numbers, as processes have.
-            process = process.checked_add(1).unwrap_or(1);
-            if !state.entries.contains_key(&process) {
-                break;
+        // As hard to guess as the key, which has 32 bits where the protocol has no longer ones; positive, as processes' numbers are.
+        let process = loop {
+            let bytes = Uuid::new_v4().into_bytes();
+            let process = bytes.first_chunk::<4>().map_or(0, |bytes| i32::from_be_bytes(*bytes) & i32::MAX);
+            if process > 0 && !state.entries.contains_key(&process) {
+                break process;
             }
-        }
-        state.next_process = process;
+        };
         let mut key = [*Uuid::new_v4().as_bytes(), *Uuid::new_v4().as_bytes()].concat();
         if !long_key {
             key.truncate(4);
@@ -148,15 +146,16 @@ impl Registry {
         Some(Place { registry: self.clone(), process, key, slot })
     }
 
-    /// Cancels what a session runs, if the key is the session's.
-    pub(crate) fn cancel(&self, process: i32, key: &[u8]) {
+    /// Cancels what a session runs, if the key is the session's; whether it is.
+    pub(crate) fn cancel(&self, process: i32, key: &[u8]) -> bool {
         let state = self.state.lock();
         let slot = state.entries.get(&process).filter(|entry| bool::from(entry.key.ct_eq(key)));
         let slot = slot.map(|entry| entry.slot.clone());
         drop(state);
-        if let Some(slot) = slot {
+        if let Some(slot) = &slot {
             slot.cancel();
         }
+        slot.is_some()
     }
 
     /// Cancels whatever runs.
@@ -194,9 +193,9 @@ mod tests {
         place.slot.begin();
         assert!(!place.slot.is_cancelled());
         place.slot.set_running(running());
-        registry.cancel(place.process, &[0; 4]);
-        registry.cancel(place.process + 1, &place.key);
-        registry.cancel(place.process, &place.key[..3]);
+        assert!(!registry.cancel(place.process, &[0; 4]));
+        assert!(!registry.cancel(place.process ^ 1, &place.key));
+        assert!(!registry.cancel(place.process, &place.key[..3]));
         assert_eq!(count.load(Ordering::Relaxed), 0);
         registry.cancel(place.process, &place.key);
         assert_eq!((count.load(Ordering::Relaxed), place.slot.is_cancelled()), (1, true));
@@ -205,6 +204,18 @@ mod tests {
         registry.cancel(place.process, &place.key);
         place.slot.set_running(running());
         assert_eq!(count.load(Ordering::Relaxed), 2, "asked for before it was known how");
+    }
+
+    #[test]
+    fn processes_are_no_easier_to_guess_than_keys() {
+        let registry = Arc::new(Registry::default());
+        let places: Vec<_> = (0..64).map(|_| registry.enter(100, false).unwrap()).collect();
+        let mut processes: Vec<i32> = places.iter().map(|place| place.process).collect();
+        processes.sort_unstable();
+        assert!(processes.iter().all(|process| *process > 0));
+        // Each half of the numbers has some, and no two follow each other.
+        assert!(processes[0] < i32::MAX / 2 && processes[63] > i32::MAX / 2);
+        assert!(processes.windows(2).all(|pair| pair[1] - pair[0] > 1));
     }
 
     #[test]

@@ -41,6 +41,11 @@ impl Rows {
         self.page.as_ref()
     }
 
+    /// Bytes of the page at hand.
+    pub(crate) fn bytes(&self) -> usize {
+        self.page.as_ref().map_or(0, RecordBatch::get_array_memory_size)
+    }
+
     /// Whether all rows were read. A page that says that it is the last one saves asking for another.
     fn is_over(&self) -> bool {
         self.cursor.is_none() && self.page.as_ref().is_none_or(|page| self.at >= page.num_rows())

@@ -42,12 +42,14 @@ impl Session {
     pub(crate) fn new(shared: Arc<Shared>, mut link: Link, opened: Opened) -> Session {
         let Opened { opening, place } = opened;
         let state = query::Session::new(opening.dialect, opening.user.as_str());
+        let budget = shared.grid.budget();
+        let state = state.within(shared.config.session_bytes_max, budget);
         let state = Arc::new(state.with_defaults(opening.defaults()));
         state.set_process(place.process);
         link.out.ready(TransactionStatus::Idle);
         let config = &shared.config;
-        let statements = Statements::new(config.statements_max, config.kept_bytes_max);
-        let portals = Portals::new(config.portals_max, config.kept_bytes_max);
+        let statements = Statements::new(config.statements_max, config.kept_bytes_max, budget);
+        let portals = Portals::new(config.portals_max, config.kept_bytes_max, budget);
         let reported = Reported::new(&state);
         let statement_timeout_ms = settings::statement_timeout_ms(&state);
         let zone = settings::zone(&state);

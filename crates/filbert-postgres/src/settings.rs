@@ -256,7 +256,7 @@ mod tests {
         for (text, expected) in
             [("5000", Some(5000)), ("2 s", Some(2000)), ("3min", Some(180_000)), ("0", None), ("x", None)]
         {
-            session.set("statement_timeout", Some(text.into()));
+            session.set("statement_timeout", Some(text.into())).unwrap();
             assert_eq!(statement_timeout_ms(&session), expected, "{text}");
         }
     }

@@ -4,9 +4,10 @@
 
 mod common;
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use common::{Raw, Server, error_field};
+use filbert_listen::GuessLimits;
 use filbert_postgres::{PostgresConfig, PostgresSecret, PostgresTls, PostgresUser};
 use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject};
 use tokio::{
@@ -65,6 +66,25 @@ async fn only_the_right_password_opens() {
     }
     assert_eq!(messages[0], messages[1]);
     assert_eq!(server.monitor.statistics().connections_total, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_passwords_are_slowed() {
+    let server = Server::with(|config| {
+        users(config);
+        config.guesses = GuessLimits { free: 3, pause: Duration::from_secs(3_600), ..GuessLimits::default() };
+    });
+    for _ in 0..10 {
+        sign_in(&server, "ann", Some("secret")).await.unwrap();
+    }
+    let mut codes = Vec::new();
+    for password in ["a", "b", "c", "d", "secret"] {
+        let error = sign_in(&server, "ann", Some(password)).await.unwrap_err();
+        codes.push(error.code().unwrap().clone());
+    }
+    let (wrong, slowed) = (SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION);
+    assert_eq!(codes, [wrong.clone(), wrong.clone(), wrong, slowed.clone(), slowed]);
+    sign_in(&server, "eve", Some("hazel")).await.unwrap();
 }
 
 #[test]

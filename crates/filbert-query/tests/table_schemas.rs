@@ -183,3 +183,58 @@ fn rows_are_copied_from_and_to_files() {
     assert_eq!(member.rows("SELECT id, a FROM t WHERE id >= 10 ORDER BY id"), ["10|x", "11|y"]);
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+/// What `COPY` does not do to what lies outside of its directory, whatever lies within.
+#[cfg(unix)]
+#[test]
+fn copying_follows_no_link_and_reads_no_pipe() {
+    use std::os::unix::fs::symlink;
+
+    let folder = std::env::temp_dir().join(format!("filbert-copy-links-{}", std::process::id()));
+    let (inside, outside) = (folder.join("inside"), folder.join("outside"));
+    std::fs::create_dir_all(&inside).unwrap();
+    std::fs::create_dir_all(&outside).unwrap();
+    std::fs::write(outside.join("t.csv"), "1\n").unwrap();
+    symlink(&outside, inside.join("way")).unwrap();
+    symlink(outside.join("t.csv"), inside.join("t.csv")).unwrap();
+    symlink(outside.join("made"), inside.join("x.csv.part")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        inside.join("pipe.csv"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    let mut member = Member::with(QueryConfig { copy_directory: Some(inside.clone()), ..QueryConfig::default() });
+    for dialect in [Dialect::Postgres, Dialect::Crate] {
+        member.session = Some(Arc::new(Session::new(dialect, "somebody")));
+        member.change("DROP TABLE IF EXISTS t");
+        member.change("CREATE TABLE t (id INT PRIMARY KEY)");
+        member.change("INSERT INTO t VALUES (7)");
+        for path in ["t.csv", "way/t.csv", "pipe.csv", "*.csv", "way/*"] {
+            sqlstate(&member, &format!("COPY t FROM '{path}' WITH (header = false)"), "42501");
+        }
+        sqlstate(&member, "COPY t TO 'way/new.csv'", "42501");
+        // A name that something else has left over is no hindrance.
+        assert_eq!(member.change("COPY t TO 'x.csv'"), 1);
+        // A link that has the file's name makes room for the file.
+        assert_eq!(member.change("COPY t TO 'made.csv'"), 1);
+        symlink(outside.join("t.csv"), inside.join("linked.csv")).unwrap();
+        assert_eq!(member.change("COPY t TO 'linked.csv'"), 1);
+        assert!(std::fs::symlink_metadata(inside.join("linked.csv")).unwrap().is_file());
+        std::fs::remove_file(inside.join("linked.csv")).unwrap();
+        // Neither is anything left of what fails on the way.
+        for name in ["half.csv", "half.json", "half.parquet"] {
+            sqlstate(&member, &format!("COPY (SELECT 1 / (id - 7) AS q FROM t) TO '{name}'"), "22012");
+        }
+        assert_eq!(member.rows("SELECT id FROM t"), ["7"]);
+    }
+    let mut names: Vec<String> =
+        std::fs::read_dir(&inside).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["made.csv", "pipe.csv", "t.csv", "way", "x.csv", "x.csv.part"]);
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
+    assert_eq!(std::fs::read_to_string(outside.join("t.csv")).unwrap(), "1\n");
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -50,6 +50,7 @@
 mod error;
 mod fragment;
 mod message;
+mod skip;
 mod split;
 
 pub mod codec;
@@ -65,6 +66,7 @@ pub use fragment::encode_fragmented;
 pub use message::{
     CorrelationId, Decode, Direction, Event, Family, Message, MessageId, Payload, Request, Response, encode,
 };
+pub use skip::Skipper;
 pub use split::{Limits, Split, Splitter};
 pub use table::{EventSpec, FieldSpec, MessageSpec, Partitioning, ProtocolVersion, ServiceSpec};
 

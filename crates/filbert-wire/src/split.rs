@@ -85,6 +85,12 @@ impl Splitter {
         self.incomplete.iter().map(|(_, frames)| frames.len()).sum()
     }
 
+    /// How many bytes there will be at least before the message at the front of `buf` is whole, as far as its frames say.
+    pub fn expected_bytes(&self, buf: &[u8]) -> usize {
+        let header = buf.get(self.scanned..).and_then(|rest| FrameHeader::read(rest).ok().flatten());
+        self.scanned.saturating_add(header.map_or(FRAME_HEADER_BYTES, |header| header.length))
+    }
+
     /// The end of the final frame of the chain that `buf` begins with.
     #[inline]
     fn find_end(&mut self, buf: &[u8]) -> Result<Option<usize>, WireError> {

@@ -4,9 +4,18 @@
 //! read only) and what has to be told (that changes stay).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Settings by name in lower case.
 pub(super) type Settings = BTreeMap<String, String>;
+
+/// Bytes of a savepoint beside its name and settings.
+pub(super) const SAVEPOINT_BYTES: usize = 128;
+
+/// Bytes of settings.
+pub(super) fn settings_bytes(settings: &Settings) -> usize {
+    settings.iter().map(|(name, value)| name.len() + value.len()).sum()
+}
 
 /// How much a notice asks for attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +51,7 @@ pub struct Notice {
 #[derive(Debug, Default)]
 pub(super) struct Block {
     /// The settings when it began.
-    pub(super) before: Settings,
+    pub(super) before: Arc<Settings>,
     /// What settings were before `SET LOCAL`.
     pub(super) local: BTreeMap<String, Option<String>>,
     /// The session's count of changes when it began.
@@ -56,6 +65,26 @@ pub(super) struct Block {
 #[derive(Debug)]
 pub(super) struct Savepoint {
     pub(super) name: String,
-    pub(super) settings: Settings,
+    pub(super) settings: Arc<Settings>,
     pub(super) changes: u64,
+}
+
+impl Block {
+    /// Bytes of the settings and savepoints that it keeps beside the settings that count now.
+    pub(super) fn bytes(&self, now: &Arc<Settings>) -> usize {
+        let mut bytes = 0;
+        let mut last = &self.before;
+        if !Arc::ptr_eq(last, now) {
+            bytes += settings_bytes(last);
+        }
+        for savepoint in &self.savepoints {
+            bytes += SAVEPOINT_BYTES + savepoint.name.len();
+            // Those that follow each other have the same settings, unless some were set between them.
+            if !Arc::ptr_eq(&savepoint.settings, last) && !Arc::ptr_eq(&savepoint.settings, now) {
+                bytes += settings_bytes(&savepoint.settings);
+            }
+            last = &savepoint.settings;
+        }
+        bytes
+    }
 }

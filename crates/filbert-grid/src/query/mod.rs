@@ -31,7 +31,7 @@ pub use error::{SqlError, SqlErrorCode, SqlSubject};
 pub use figures::EngineFigures;
 pub use map_query::{Answer, EntryFilter, EntryProjection, MapQuery, OwnedMapQuery, PageEnd, Paging, PreparedQuery};
 pub use reader::{ColumnReader, QUOTIENT_SCALE, quotient_digits};
-pub use session::{Dialect, Session, TransactionState};
+pub use session::{Dialect, SESSION_BYTES_MAX, Session, TransactionState};
 pub use statement::{
     ColumnMeta, Cursor, ExpectedResult, Page, PageReply, ParameterType, Running, Statement, StatementReply,
     StatementResult, arrow_type,

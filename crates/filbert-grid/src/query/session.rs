@@ -1,13 +1,21 @@
 //! What a door knows of who asks: the dialect, the user, and the settings that `SET` changes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::block::{Block, Notice, Savepoint, Settings, Severity};
+use super::block::{Block, Notice, SAVEPOINT_BYTES, Savepoint, Settings, Severity, settings_bytes};
+use super::error::{SqlError, SqlErrorCode};
+use crate::budget::{MemoryBudget, Reservation};
+use crate::errors::ErrorKind;
 
 /// Notices that are kept for a client that does not take them.
 const NOTICES_MAX: usize = 100;
+
+/// Bytes of settings and savepoints that a session keeps unless told otherwise: settings have some hundred bytes, and those by which
+/// applications pass on who their user is some thousand.
+pub const SESSION_BYTES_MAX: usize = 1 << 20;
 
 /// The setting that makes transactions read only.
 const DEFAULT_READ_ONLY: &str = "default_transaction_read_only";
@@ -65,7 +73,11 @@ pub struct Session {
     /// When the transaction began, in microseconds since 1970-01-01.
     began_us: AtomicI64,
     process: AtomicI32,
-    settings: Mutex<Settings>,
+    /// Shared with savepoints until it is changed.
+    settings: Mutex<Arc<Settings>>,
+    /// Bytes of settings and savepoints that there may be, and the room that they have.
+    bytes_max: usize,
+    room: Mutex<Option<Reservation>>,
     /// What settings are where nothing is set.
     defaults: Settings,
     /// What the open transaction keeps.
@@ -82,7 +94,7 @@ impl Session {
     /// A session without settings of its own.
     pub fn new(dialect: Dialect, user: impl Into<String>) -> Session {
         let (transaction, began_us, process, settings, defaults) = Default::default();
-        let (block, is_read_only, changes, notices, has_notices) = Default::default();
+        let (block, is_read_only, changes, notices, has_notices, room) = Default::default();
         let user = user.into();
         Session {
             dialect,
@@ -91,6 +103,8 @@ impl Session {
             began_us,
             process,
             settings,
+            bytes_max: SESSION_BYTES_MAX,
+            room,
             defaults,
             block,
             is_read_only,
@@ -107,6 +121,12 @@ impl Session {
         let session = Session { defaults, ..self };
         session.settle();
         session
+    }
+
+    /// The same, whose settings and savepoints have at most `bytes_max` bytes, for which there is room in the budget.
+    #[must_use]
+    pub fn within(self, bytes_max: usize, budget: &MemoryBudget) -> Session {
+        Session { bytes_max, room: Mutex::new(Some(budget.empty())), ..self }
     }
 
     /// Whose SQL it speaks.
@@ -147,38 +167,79 @@ impl Session {
         }
     }
 
-    /// Sets a setting; `None` = back to what it is by default.
-    pub fn set(&self, name: &str, value: Option<String>) {
-        let name = name.to_ascii_lowercase();
+    /// Takes room for what the session keeps and `more` bytes.
+    fn make_room(&self, settings: &Arc<Settings>, more: usize) -> Result<(), SqlError> {
+        let kept = settings_bytes(settings) + self.block.lock().bytes(settings) + more;
+        let refused = |message: String| SqlError {
+            kind: ErrorKind::OutOfMemory,
+            ..SqlError::new(SqlErrorCode::Generic, message).with_sqlstate("53200")
+        };
+        if kept > self.bytes_max {
+            let max = self.bytes_max;
+            return Err(refused(format!(
+                "the settings and savepoints of this session would keep {kept} bytes, expected at most {max}, see session_bytes_max"
+            )));
+        }
+        match &mut *self.room.lock() {
+            Some(room) => room.follow(kept).map_err(|exhausted| refused(exhausted.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// Changes a setting; gives back what it was.
+    fn change(&self, name: &str, value: Option<String>) -> Result<Option<String>, SqlError> {
         let mut settings = self.settings.lock();
         match value {
-            Some(value) => settings.insert(name.clone(), value),
-            None => settings.remove(&name),
-        };
-        drop(settings);
+            Some(value) => {
+                let more = name.len() + value.len();
+                let before = settings.get(name).map_or(0, |before| name.len() + before.len());
+                if more > before {
+                    self.make_room(&settings, more - before)?;
+                }
+                Ok(Arc::make_mut(&mut settings).insert(name.to_owned(), value))
+            }
+            None => Ok(Arc::make_mut(&mut settings).remove(name)),
+        }
+    }
+
+    /// Sets a setting; `None` = back to what it is by default.
+    ///
+    /// # Errors
+    /// The session keeps too much already, or there is no room for more.
+    pub fn set(&self, name: &str, value: Option<String>) -> Result<(), SqlError> {
+        let name = name.to_ascii_lowercase();
+        self.change(&name, value)?;
         // What is set for the session is not local any more.
         if self.transaction() != TransactionState::Idle {
             self.block.lock().local.remove(&name);
         }
         self.settle();
+        Ok(())
     }
 
     /// Sets a setting until the open transaction ends.
-    pub fn set_local(&self, name: &str, value: Option<String>) {
+    ///
+    /// # Errors
+    /// As [`Session::set`].
+    pub fn set_local(&self, name: &str, value: Option<String>) -> Result<(), SqlError> {
         let name = name.to_ascii_lowercase();
-        let mut settings = self.settings.lock();
-        let before = match value {
-            Some(value) => settings.insert(name.clone(), value),
-            None => settings.remove(&name),
-        };
-        drop(settings);
+        let before = self.change(&name, value)?;
         self.block.lock().local.entry(name).or_insert(before);
+        Ok(())
     }
 
     /// Sets everything back to what it is by default.
     pub fn reset(&self) {
-        self.settings.lock().clear();
+        *self.settings.lock() = Arc::default();
+        self.give_back();
         self.settle();
+    }
+
+    /// Gives room back that nothing needs any more.
+    fn give_back(&self) {
+        if let Some(room) = &mut *self.room.lock() {
+            room.shrink(0);
+        }
     }
 
     /// Follows the settings that are looked at with each statement.
@@ -209,21 +270,30 @@ impl Session {
         } else {
             for (name, before) in block.local {
                 match before {
-                    Some(before) => settings.insert(name, before),
-                    None => settings.remove(&name),
+                    Some(before) => Arc::make_mut(&mut settings).insert(name, before),
+                    None => Arc::make_mut(&mut settings).remove(&name),
                 };
             }
         }
+        let kept = settings_bytes(&settings);
         drop(settings);
+        if let Some(room) = &mut *self.room.lock() {
+            room.shrink(kept);
+        }
         self.set_transaction(TransactionState::Idle);
         self.settle();
         self.changes() != block.changes
     }
 
     /// Makes a savepoint.
-    pub fn save(&self, name: String) {
+    ///
+    /// # Errors
+    /// As [`Session::set`].
+    pub fn save(&self, name: String) -> Result<(), SqlError> {
         let settings = self.settings.lock().clone();
+        self.make_room(&settings, SAVEPOINT_BYTES + name.len())?;
         self.block.lock().savepoints.push(Savepoint { name, settings, changes: self.changes() });
+        Ok(())
     }
 
     /// Forgets a savepoint and those after it; `false` if there is none of that name.

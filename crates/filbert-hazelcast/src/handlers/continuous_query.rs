@@ -96,7 +96,7 @@ fn create_cache(session: &mut Session, message: &Message<'_>, create: &Create<'_
         owner: session.client,
         source: format!("[{}]:{}", session.address.host, session.address.port),
     };
-    let cache = session.caches.create(&map, wanted, session.config.query_caches_max)?;
+    let cache = session.caches.create(&map, wanted, session.config.query_caches_max, session.grid.budget())?;
     let spec = ListenerSpec {
         key: None,
         filter: Some(filter),
@@ -231,7 +231,9 @@ fn handle_add_listener(session: &mut Session, message: &Message<'_>) -> Outcome 
     // Unique as long as the member lives: a connection uses each correlation id once.
     let connection = session.connection_id().map_or(0, |id| id.0);
     let response = Uuid::from_u64_pair(connection, correlation.0.cast_unsigned());
-    session.caches.subscribe(request.listener_name, response, session.link.clone(), correlation);
+    let listener = (response, session.link.clone(), correlation);
+    let listeners_max = session.config.query_cache_listeners_max;
+    session.caches.subscribe(request.listener_name, listener, listeners_max, session.grid.budget())?;
     add_listener::Response { response }.encode(correlation, &mut session.out);
     Ok(())
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use filbert_grid::{Blob, EntryEvent, EntrySink, EventKinds, ListenerId, ListenerSpec, query::EntryFilter};
+use filbert_grid::{
+    Blob, EntryEvent, EntrySink, EventKinds, GridError, ListenerId, ListenerSpec, Reservation, query::EntryFilter,
+};
 use filbert_wire::{
     CorrelationId, Event, Message, MessageId, Response,
     table::map::{
@@ -35,6 +37,19 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
 struct ToClient {
     link: Arc<Link>,
     correlation: CorrelationId,
+    /// That of the registration itself, its key and its predicate.
+    _room: Reservation,
+}
+
+/// Bytes of a registration beside its key and its predicate, more or less.
+const LISTENER_BYTES: usize = 512;
+
+impl ToClient {
+    /// Sends to the client of a session; `bytes` are those of what it asks for.
+    fn new(session: &Session, correlation: CorrelationId, bytes: usize) -> Result<ToClient, Box<Failure>> {
+        let room = session.grid.budget().reserve(LISTENER_BYTES + bytes).map_err(GridError::from)?;
+        Ok(ToClient { link: session.link.clone(), correlation, _room: room })
+    }
 }
 
 macro_rules! sink {
@@ -74,7 +89,7 @@ fn handle_add(session: &mut Session, message: &Message<'_>) -> Outcome {
         kinds: EventKinds(request.listener_flags.cast_unsigned()),
         connection: session.connection_id(),
     };
-    let sink = Arc::new(OfMap(ToClient { link: session.link.clone(), correlation }));
+    let sink = Arc::new(OfMap(ToClient::new(session, correlation, 0)?));
     let id = session.map(request.name)?.add_listener(spec, sink)?;
     add_entry_listener::Response { response: id.0 }.encode(correlation, &mut session.out);
     Ok(())
@@ -90,7 +105,7 @@ fn handle_add_to_key(session: &mut Session, message: &Message<'_>) -> Outcome {
         kinds: EventKinds(request.listener_flags.cast_unsigned()),
         connection: session.connection_id(),
     };
-    let sink = Arc::new(OfKey(ToClient { link: session.link.clone(), correlation }));
+    let sink = Arc::new(OfKey(ToClient::new(session, correlation, request.key.len())?));
     let id = session.map(request.name)?.add_listener(spec, sink)?;
     add_entry_listener_to_key::Response { response: id.0 }.encode(correlation, &mut session.out);
     Ok(())
@@ -106,7 +121,7 @@ fn handle_add_with_predicate(session: &mut Session, message: &Message<'_>) -> Ou
         kinds: EventKinds(request.listener_flags.cast_unsigned()),
         connection: session.connection_id(),
     };
-    let sink = Arc::new(OfFilter(ToClient { link: session.link.clone(), correlation }));
+    let sink = Arc::new(OfFilter(ToClient::new(session, correlation, request.predicate.len())?));
     let id = session.map(request.name)?.add_listener(spec, sink)?;
     add_entry_listener_with_predicate::Response { response: id.0 }.encode(correlation, &mut session.out);
     Ok(())
@@ -122,7 +137,8 @@ fn handle_add_to_key_with_predicate(session: &mut Session, message: &Message<'_>
         kinds: EventKinds(request.listener_flags.cast_unsigned()),
         connection: session.connection_id(),
     };
-    let sink = Arc::new(OfKeyAndFilter(ToClient { link: session.link.clone(), correlation }));
+    let sink =
+        Arc::new(OfKeyAndFilter(ToClient::new(session, correlation, request.key.len() + request.predicate.len())?));
     let id = session.map(request.name)?.add_listener(spec, sink)?;
     add_entry_listener_to_key_with_predicate::Response { response: id.0 }.encode(correlation, &mut session.out);
     Ok(())

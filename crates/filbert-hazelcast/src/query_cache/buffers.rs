@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use filbert_grid::{EventKinds, PartitionId};
+use filbert_grid::{EventKinds, PartitionId, Reservation};
 
 /// How a client wants to hear of changes.
 #[derive(Clone, Copy, Debug)]
@@ -101,11 +101,13 @@ pub(crate) struct Buffers {
     settings: Settings,
     lanes: HashMap<PartitionId, Lane>,
     bytes: usize,
+    room: Reservation,
 }
 
 impl Buffers {
-    pub(crate) fn new(settings: Settings) -> Self {
-        Self { settings, lanes: HashMap::new(), bytes: 0 }
+    /// Keeps changes as far as there is room for them.
+    pub(crate) fn new(settings: Settings, room: Reservation) -> Self {
+        Self { settings, lanes: HashMap::new(), bytes: 0, room }
     }
 
     /// Numbers a change and keeps it.
@@ -120,6 +122,7 @@ impl Buffers {
             (change.sequence, change.since) = (place.sequence, place.since);
             self.bytes = self.bytes.saturating_sub(place.bytes()).saturating_add(change.bytes());
             *place = change;
+            self.make_room(partition);
             return;
         }
         change.sequence = lane.next;
@@ -134,6 +137,15 @@ impl Buffers {
         while lane.changes.len() > 1
             && (lane.changes.len() > self.settings.capacity || self.bytes > self.settings.bytes_max)
         {
+            self.bytes = self.bytes.saturating_sub(lane.drop_first());
+        }
+        self.make_room(partition);
+    }
+
+    /// Takes room for what is kept. Where there is none, the oldest changes of a partition are lost, which the client sees.
+    fn make_room(&mut self, partition: PartitionId) {
+        while self.room.follow(2 * self.bytes).is_err() {
+            let Some(lane) = self.lanes.get_mut(&partition).filter(|lane| !lane.changes.is_empty()) else { return };
             self.bytes = self.bytes.saturating_sub(lane.drop_first());
         }
     }
@@ -192,12 +204,31 @@ impl Buffers {
 
 #[cfg(test)]
 mod tests {
+    use filbert_grid::MemoryBudget;
+
     use super::*;
 
     const LANE: PartitionId = PartitionId(3);
 
     fn settings() -> Settings {
         Settings { batch: 1, capacity: 4, delay: Duration::ZERO, coalesce: false, bytes_max: 1 << 20 }
+    }
+
+    fn buffers(settings: Settings) -> Buffers {
+        Buffers::new(settings, MemoryBudget::new(1 << 20, "max").empty())
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_lost_and_leaves_a_gap() {
+        let budget = MemoryBudget::new(100_000, "max");
+        let mut buffers = Buffers::new(Settings { capacity: 1_000, ..settings() }, budget.empty());
+        let now = Instant::now();
+        for _ in 0..100 {
+            buffers.append(LANE, Change::new(EventKinds::ADDED, Some(b"key"), Some(&[7; 5_000]), now));
+        }
+        assert!(budget.used() <= 100_000);
+        let told = told(&mut buffers, now);
+        assert!(told.len() < 10 && told.ends_with(&[99, 100]), "{told:?}");
     }
 
     fn append(buffers: &mut Buffers, key: &str, now: Instant) {
@@ -212,7 +243,7 @@ mod tests {
 
     #[test]
     fn without_a_delay_every_change_is_told_at_once() {
-        let (mut buffers, now) = (Buffers::new(settings()), Instant::now());
+        let (mut buffers, now) = (buffers(settings()), Instant::now());
         for sequence in 1..10 {
             append(&mut buffers, "key", now);
             assert_eq!(told(&mut buffers, now), [sequence]);
@@ -223,7 +254,7 @@ mod tests {
     #[test]
     fn changes_are_told_when_there_are_enough_or_one_is_old_enough() {
         let delay = Duration::from_secs(2);
-        let mut buffers = Buffers::new(Settings { batch: 3, delay, ..settings() });
+        let mut buffers = buffers(Settings { batch: 3, delay, ..settings() });
         let now = Instant::now();
         append(&mut buffers, "1", now);
         append(&mut buffers, "2", now + Duration::from_secs(1));
@@ -237,7 +268,7 @@ mod tests {
 
     #[test]
     fn changes_that_are_kept_can_be_told_again() {
-        let (mut buffers, now) = (Buffers::new(settings()), Instant::now());
+        let (mut buffers, now) = (buffers(settings()), Instant::now());
         for _ in 0..6 {
             append(&mut buffers, "key", now);
             told(&mut buffers, now);
@@ -253,12 +284,12 @@ mod tests {
     fn what_does_not_fit_is_lost_and_leaves_a_gap() {
         let delay = Duration::from_secs(9);
         let now = Instant::now();
-        let mut buffers = Buffers::new(Settings { batch: 100, delay, ..settings() });
+        let mut buffers = buffers(Settings { batch: 100, delay, ..settings() });
         for key in ["1", "2", "3", "4", "5", "6"] {
             append(&mut buffers, key, now);
         }
         assert_eq!(told(&mut buffers, now + delay), [3, 4, 5, 6]);
-        let mut buffers = Buffers::new(Settings { bytes_max: 1, batch: 100, delay, ..settings() });
+        let mut buffers = buffers(Settings { bytes_max: 1, batch: 100, delay, ..settings() });
         append(&mut buffers, "1", now);
         append(&mut buffers, "2", now);
         assert_eq!(told(&mut buffers, now + delay), [2]);
@@ -268,7 +299,7 @@ mod tests {
     fn of_the_waiting_changes_of_a_key_the_last_is_told() {
         let delay = Duration::from_secs(9);
         let now = Instant::now();
-        let mut buffers = Buffers::new(Settings { batch: 3, delay, coalesce: true, ..settings() });
+        let mut buffers = buffers(Settings { batch: 3, delay, coalesce: true, ..settings() });
         append(&mut buffers, "a", now);
         append(&mut buffers, "b", now);
         buffers.append(LANE, Change::new(EventKinds::REMOVED, Some(b"a"), None, now));

@@ -19,7 +19,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use filbert_grid::{EntryEvent, EntrySink, EventKind, EventKinds, ListenerId, Map, PartitionId};
+use filbert_grid::{
+    EntryEvent, EntrySink, EventKind, EventKinds, ListenerId, Map, MemoryBudget, PartitionId, Reservation,
+};
 use filbert_wire::{
     CorrelationId, Event, Uuid,
     structure::QueryCacheEventData,
@@ -43,9 +45,19 @@ struct Subscriber {
     id: Uuid,
     link: Arc<Link>,
     correlation: CorrelationId,
+    /// That of the registration itself.
+    _room: Reservation,
 }
 
 impl Channel {
+    /// Ends the registrations that are meant; how many they were.
+    fn forget(&self, is_meant: impl Fn(&Subscriber) -> bool) -> usize {
+        let mut subscribers = self.0.lock();
+        let before = subscribers.len();
+        subscribers.retain(|subscriber| !is_meant(subscriber));
+        before - subscribers.len()
+    }
+
     fn is_empty(&self) -> bool {
         self.0.lock().is_empty()
     }
@@ -84,11 +96,14 @@ pub(crate) struct QueryCache {
     channel: Arc<Channel>,
     state: Mutex<State>,
     listener: Mutex<Option<ListenerId>>,
+    budget: MemoryBudget,
 }
 
 struct State {
     phase: Phase,
     buffers: Buffers,
+    /// That of changes while the first content is read.
+    snapshot_room: Reservation,
     /// Since when nobody listens.
     orphaned: Option<Instant>,
 }
@@ -97,10 +112,11 @@ struct State {
 pub(crate) type Content = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl QueryCache {
-    fn new(map: Arc<Map>, wanted: Wanted, channel: Arc<Channel>) -> Self {
+    fn new(map: Arc<Map>, wanted: Wanted, channel: Arc<Channel>, budget: &MemoryBudget) -> Self {
         let phase = if wanted.populate { Phase::Snapshot { changes: Vec::new(), bytes: 0 } } else { Phase::Telling };
-        let state = State { phase, buffers: Buffers::new(wanted.settings), orphaned: None };
-        Self { map, wanted, channel, state: Mutex::new(state), listener: Mutex::new(None) }
+        let buffers = Buffers::new(wanted.settings, budget.empty());
+        let state = State { phase, buffers, snapshot_room: budget.empty(), orphaned: None };
+        Self { budget: budget.clone(), map, wanted, channel, state: Mutex::new(state), listener: Mutex::new(None) }
     }
 
     pub(crate) fn include_value(&self) -> bool {
@@ -131,7 +147,8 @@ impl QueryCache {
     fn close(&self) {
         let mut state = self.state.lock();
         state.phase = Phase::Closed;
-        state.buffers = Buffers::new(self.wanted.settings);
+        state.buffers = Buffers::new(self.wanted.settings, self.budget.empty());
+        state.snapshot_room.shrink(0);
         drop(state);
         self.remove_listener();
     }
@@ -143,6 +160,7 @@ impl QueryCache {
         let Phase::Snapshot { changes, bytes } = std::mem::replace(&mut state.phase, Phase::Held) else {
             return Some(found);
         };
+        state.snapshot_room.shrink(0);
         drop(state);
         if bytes > self.wanted.settings.bytes_max {
             return None;
@@ -191,13 +209,17 @@ impl QueryCache {
 
     fn append(&self, partition: PartitionId, change: Change, now: Instant) {
         let mut state = self.state.lock();
-        let State { phase, buffers, .. } = &mut *state;
+        let State { phase, buffers, snapshot_room, .. } = &mut *state;
         match phase {
             Phase::Closed => {}
             Phase::Snapshot { changes, bytes } => {
                 *bytes = bytes.saturating_add(change.bytes());
-                // Beyond the limit the snapshot has failed.
+                // Beyond the limit, or where there is no room, the snapshot has failed.
+                if snapshot_room.follow((2 * *bytes).min(4 * self.wanted.settings.bytes_max)).is_err() {
+                    *bytes = usize::MAX;
+                }
                 if *bytes > self.wanted.settings.bytes_max {
+                    snapshot_room.shrink(0);
                     *changes = Vec::new();
                 } else {
                     changes.push((partition, change));

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use filbert_grid::{GridError, Map};
+use filbert_grid::{GridError, Map, MemoryBudget};
 use filbert_wire::{CorrelationId, Uuid};
 use parking_lot::Mutex;
 
@@ -24,7 +24,12 @@ struct Registry {
     caches: HashMap<String, HashMap<String, Arc<QueryCache>>>,
     /// By the name of the cache.
     channels: HashMap<String, Arc<Channel>>,
+    /// Those who listen to all of them.
+    listeners: usize,
 }
+
+/// Bytes of a registration beside its name, more or less.
+const LISTENER_BYTES: usize = 256;
 
 impl fmt::Debug for QueryCaches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,28 +39,46 @@ impl fmt::Debug for QueryCaches {
 
 impl QueryCaches {
     /// Has events of the caches of this name sent to a client.
-    pub(crate) fn subscribe(&self, name: &str, id: Uuid, link: Arc<Link>, correlation: CorrelationId) {
+    ///
+    /// # Errors
+    /// There are `listeners_max` of such listeners already, or there is no room for one more.
+    pub(crate) fn subscribe(
+        &self,
+        name: &str,
+        (id, link, correlation): (Uuid, Arc<Link>, CorrelationId),
+        listeners_max: usize,
+        budget: &MemoryBudget,
+    ) -> Result<(), GridError> {
+        let room = budget.reserve(LISTENER_BYTES + name.len())?;
         let mut registry = self.0.lock();
+        if registry.listeners >= listeners_max {
+            return Err(GridError::LimitReached {
+                what: "listeners to query caches",
+                setting: "query_cache_listeners_max",
+                limit: listeners_max,
+            });
+        }
+        registry.listeners += 1;
         let channel = registry.channels.entry(name.to_owned()).or_default();
-        channel.0.lock().push(Subscriber { id, link, correlation });
+        channel.0.lock().push(Subscriber { id, link, correlation, _room: room });
+        Ok(())
     }
 
     /// Ends that; whether there was such a registration.
     pub(crate) fn unsubscribe(&self, name: &str, id: Uuid) -> bool {
-        let registry = self.0.lock();
-        let Some(channel) = registry.channels.get(name) else { return false };
-        let mut subscribers = channel.0.lock();
-        let before = subscribers.len();
-        subscribers.retain(|subscriber| subscriber.id != id);
-        subscribers.len() < before
+        let mut registry = self.0.lock();
+        let Some(channel) = registry.channels.get(name).cloned() else { return false };
+        let gone = channel.forget(|subscriber| subscriber.id == id);
+        registry.listeners -= gone;
+        gone > 0
     }
 
     /// Ends what a connection had registered.
     pub(crate) fn disconnect(&self, link: &Arc<Link>) {
-        let registry = self.0.lock();
-        for channel in registry.channels.values() {
-            channel.0.lock().retain(|subscriber| !Arc::ptr_eq(&subscriber.link, link));
-        }
+        let mut registry = self.0.lock();
+        let is_of_link = |subscriber: &Subscriber| Arc::ptr_eq(&subscriber.link, link);
+        let gone: usize = registry.channels.values().map(|channel| channel.forget(is_of_link)).sum();
+        registry.listeners -= gone;
     }
 
     /// Makes a cache, in the place of one of the same name.
@@ -67,6 +90,7 @@ impl QueryCaches {
         map: &Arc<Map>,
         wanted: Wanted,
         caches_max: usize,
+        budget: &MemoryBudget,
     ) -> Result<Arc<QueryCache>, GridError> {
         let mut registry = self.0.lock();
         let replaces = |cache: &QueryCache| cache.wanted.name == wanted.name && cache.map.name() == map.name();
@@ -80,7 +104,7 @@ impl QueryCaches {
         }
         let name = wanted.name.clone();
         let channel = registry.channels.entry(name.clone()).or_default().clone();
-        let cache = Arc::new(QueryCache::new(map.clone(), wanted, channel));
+        let cache = Arc::new(QueryCache::new(map.clone(), wanted, channel, budget));
         let replaced = registry.caches.entry(map.name().to_owned()).or_default().insert(name, cache.clone());
         drop(registry);
         if let Some(replaced) = replaced {

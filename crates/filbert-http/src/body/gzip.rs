@@ -1,40 +1,55 @@
 //! Bodies packed by gzip (RFC 1952): CrateDB's Python client packs those of more than some kilobytes. What they unpack to has a limit,
-//! whatever they claim.
+//! whatever they claim, and room for it is taken before it is there.
 
 use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
 
+use super::buffer::Buffer;
+use crate::failure::Failure;
+
+/// Bytes that are unpacked at a time.
+const STEP_BYTES: usize = 64 << 10;
+
+/// No byte unpacks to more of them than this.
+const RATIO_MAX: usize = 1_032;
+
 /// Why bytes cannot be unpacked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub(crate) enum GzipError {
     /// They are not what gzip writes, or not all of it.
-    #[error("{0}")]
-    Broken(#[from] io::Error),
-    /// They unpack to more than the limit.
-    #[error("they unpack to more than {limit} bytes")]
-    TooLong {
-        /// The limit.
-        limit: usize,
-    },
+    Broken(io::Error),
+    /// They unpack to more than there may be, or is room for.
+    Refused(Failure),
 }
 
-/// Unpacks all members of a gzip file to at most `bytes_max` bytes.
+/// Unpacks all members of a gzip file.
 ///
 /// # Errors
-/// They are no such file, or unpack to more.
-pub(crate) fn unpack(packed: &[u8], bytes_max: usize) -> Result<Vec<u8>, GzipError> {
-    let mut out = Vec::new();
-    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
-    MultiGzDecoder::new(packed).take(limit).read_to_end(&mut out)?;
-    if out.len() > bytes_max {
-        return Err(GzipError::TooLong { limit: bytes_max });
+/// They are no such file, or unpack to more than there may be, or is room for.
+pub(super) fn unpack(packed: &[u8], out: &mut Buffer) -> Result<(), GzipError> {
+    // The last four bytes say how many there are, if they are right. Nobody can keep the room for long by saying something else.
+    if let Some(size) = packed.last_chunk::<4>().map(|size| u32::from_le_bytes(*size) as usize)
+        && size <= packed.len().saturating_mul(RATIO_MAX)
+    {
+        out.prepare(size).map_err(GzipError::Refused)?;
     }
-    Ok(out)
+    let mut decoder = MultiGzDecoder::new(packed);
+    let mut step = vec![0; STEP_BYTES];
+    loop {
+        match decoder.read(&mut step) {
+            Ok(0) => return Ok(()),
+            Ok(read) => out.append(step.get(..read).unwrap_or_default()).map_err(GzipError::Refused)?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(GzipError::Broken(error)),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use filbert_grid::MemoryBudget;
+
     use super::*;
 
     /// What Python's `gzip.compress(b"hello, hello, hello, hello", mtime=0)` gives.
@@ -44,24 +59,40 @@ mod tests {
         (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
     }
 
+    fn unpacked(packed: &[u8], bytes_max: usize) -> Result<Vec<u8>, GzipError> {
+        let mut out = Buffer::new(MemoryBudget::new(1 << 20, "max").empty(), bytes_max, None);
+        unpack(packed, &mut out)?;
+        Ok(out.finish().0.to_vec())
+    }
+
     #[test]
     fn what_other_programs_packed_is_unpacked() {
         let packed = bytes(HELLO);
-        assert_eq!(unpack(&packed, 26).unwrap(), b"hello, hello, hello, hello");
+        assert_eq!(unpacked(&packed, 26).unwrap(), b"hello, hello, hello, hello");
         let twice = [packed.clone(), packed.clone()].concat();
-        assert_eq!(unpack(&twice, 52).unwrap().len(), 52);
-        assert!(matches!(unpack(&twice, 51), Err(GzipError::TooLong { limit: 51 })));
+        assert_eq!(unpacked(&twice, 52).unwrap().len(), 52);
+        assert!(matches!(unpacked(&twice, 51), Err(GzipError::Refused(_))));
     }
 
     #[test]
     fn what_is_broken_is_refused() {
         let packed = bytes(HELLO);
         for end in 0..packed.len() {
-            assert!(unpack(&packed[..end], 1000).is_err(), "{end}");
+            assert!(unpacked(&packed[..end], 1000).is_err(), "{end}");
         }
         let mut broken = packed.clone();
         broken[packed.len() - 5] ^= 1;
-        assert!(matches!(unpack(&broken, 1000), Err(GzipError::Broken(_))));
-        assert!(matches!(unpack(b"{\"stmt\": \"select 1\"}", 1000), Err(GzipError::Broken(_))));
+        assert!(matches!(unpacked(&broken, 1000), Err(GzipError::Broken(_))));
+        assert!(matches!(unpacked(b"{\"stmt\": \"select 1\"}", 1000), Err(GzipError::Broken(_))));
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_not_unpacked() {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        for _ in 0..64 {
+            io::Write::write_all(&mut packer, &[b' '; 1 << 16]).unwrap();
+        }
+        let packed = packer.finish().unwrap();
+        assert!(matches!(unpacked(&packed, 1 << 30), Err(GzipError::Refused(_))), "4 MiB, where there is 1 MiB");
     }
 }

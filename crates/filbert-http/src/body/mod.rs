@@ -1,32 +1,33 @@
 //! A request's body as one piece of memory, within limits, and unpacked.
 
+mod buffer;
 mod gzip;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use filbert_grid::{MemoryBudget, Reservation};
 use http_body_util::BodyExt;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
+use buffer::Buffer;
 use gzip::GzipError;
 
 use crate::failure::Failure;
-use crate::shared::{Room, Shared};
+use crate::shared::Shared;
 
 /// A body that has arrived. The room that it takes is given back when it is dropped.
 pub(crate) struct Received {
     pub(crate) bytes: Bytes,
-    _room: Room,
+    _room: Reservation,
 }
 
-/// Memory that is taken for a body in advance, whatever length is announced.
-const RESERVED_BYTES_MAX: usize = 1 << 20;
-
-/// Packed bytes that are unpacked by the network task itself: that takes less than a millisecond.
-const IN_PLACE_BYTES_MAX: usize = 32 << 10;
+/// Packed bytes that are unpacked by the network task itself: they become four megabytes at most, which takes some milliseconds.
+const IN_PLACE_BYTES_MAX: usize = 4 << 10;
 
 /// Receives a body.
 ///
@@ -43,64 +44,91 @@ pub(crate) async fn receive(shared: &Arc<Shared>, headers: &HeaderMap, mut body:
     if !is_packed && !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity") {
         return Err(Failure::wrong_encoding(encoding));
     }
-    let mut room = Room::new(shared.clone());
-    let mut whole = BytesMut::new();
-    let mut first = Bytes::new();
-    while let Some(frame) = next(shared, &mut body).await? {
-        room.grow(frame.len())?;
-        if first.is_empty() && whole.is_empty() {
-            first = frame;
+    let expected = announced.and_then(|bytes| usize::try_from(bytes).ok());
+    let mut whole = Buffer::new(shared.bodies.empty(), limit, expected);
+    let mut first: Option<(Bytes, Reservation)> = None;
+    let mut arrival = Arrival { began: Instant::now(), bytes: 0 };
+    while let Some(frame) = arrival.next(shared, &mut body).await? {
+        if first.is_none() && whole.is_empty() {
+            if frame.len() > limit {
+                return Err(Failure::body_too_large(limit));
+            }
+            let room = shared.bodies.reserve(frame.len())?;
+            first = Some((frame, room));
             continue;
         }
-        if whole.is_empty() {
-            let announced = announced.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or_default();
-            whole.reserve(announced.min(RESERVED_BYTES_MAX));
-            whole.extend_from_slice(&first);
+        if let Some((first, _room)) = first.take() {
+            whole.append(&first)?;
         }
-        whole.extend_from_slice(&frame);
+        whole.append(&frame)?;
     }
     // Most bodies come in one piece, which need not be copied.
-    let bytes = if whole.is_empty() { first } else { whole.freeze() };
-    let bytes = if is_packed { unpacked(bytes, &mut room, limit).await? } else { bytes };
+    let (bytes, room) = first.unwrap_or_else(|| whole.finish());
+    if !is_packed {
+        return Ok(Received { bytes, _room: room });
+    }
+    let (bytes, room) = unpacked(shared, bytes, limit).await?;
     Ok(Received { bytes, _room: room })
 }
 
 /// Unpacks a body, a long one beside the network tasks.
-async fn unpacked(packed: Bytes, room: &mut Room, limit: usize) -> Result<Bytes, Failure> {
+async fn unpacked(shared: &Shared, packed: Bytes, limit: usize) -> Result<(Bytes, Reservation), Failure> {
     let is_long = packed.len() > IN_PLACE_BYTES_MAX;
-    let unpack = move || gzip::unpack(&packed, limit);
+    let mut out = Buffer::new(shared.bodies.empty(), limit, None);
+    let unpack = move || gzip::unpack(&packed, &mut out).map(|()| out);
     let unpacked = match is_long {
         true => tokio::task::spawn_blocking(unpack)
             .await
             .map_err(|_| Failure::unavailable("this member is shutting down"))?,
         false => unpack(),
     };
-    let unpacked = unpacked.map_err(|error| match error {
-        GzipError::TooLong { limit } => Failure::body_too_large(limit),
-        error => Failure::parse(format!("the body's bytes cannot be unpacked: {error}")),
-    })?;
-    room.grow(unpacked.len())?;
-    Ok(unpacked.into())
+    match unpacked {
+        Ok(out) => Ok(out.finish()),
+        Err(GzipError::Refused(failure)) => Err(failure),
+        Err(GzipError::Broken(error)) => Err(Failure::parse(format!("the body's bytes cannot be unpacked: {error}"))),
+    }
 }
 
-/// The next bytes of a body.
-async fn next(shared: &Shared, body: &mut Body) -> Result<Option<Bytes>, Failure> {
-    let wait = shared.config.body_timeout;
-    loop {
-        match timeout(wait, body.frame()).await {
-            Ok(Some(Ok(frame))) => match frame.into_data() {
-                Ok(data) if data.is_empty() => {}
-                Ok(data) => return Ok(Some(data)),
-                // Trailers.
-                Err(_) => {}
-            },
-            Ok(Some(Err(error))) => {
-                return Err(Failure::body_missing(format!("the body did not arrive whole: {error}")));
-            }
-            Ok(None) => return Ok(None),
-            Err(_) => {
-                let text = format!("no more of the body came for {} s (body_timeout)", wait.as_secs());
-                return Err(Failure::body_missing(text));
+/// How a body arrives: in time or not.
+struct Arrival {
+    began: Instant,
+    bytes: usize,
+}
+
+impl Arrival {
+    /// The next bytes of a body.
+    async fn next(&mut self, shared: &Shared, body: &mut Body) -> Result<Option<Bytes>, Failure> {
+        let config = &shared.config;
+        loop {
+            // The next bytes must come in time, and all that came so far must be as many as the time allows.
+            let rate = u64::try_from(config.body_rate_min.max(1)).unwrap_or(u64::MAX);
+            let earned = Duration::from_secs(u64::try_from(self.bytes).unwrap_or(u64::MAX) / rate);
+            let soon = Instant::now() + config.body_timeout;
+            let late = self.began.checked_add(config.body_timeout + earned).unwrap_or(soon);
+            match timeout_at(soon.min(late), body.frame()).await {
+                Ok(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) if data.is_empty() => {}
+                    Ok(data) => {
+                        self.bytes += data.len();
+                        return Ok(Some(data));
+                    }
+                    // Trailers.
+                    Err(_) => {}
+                },
+                Ok(Some(Err(error))) => {
+                    return Err(Failure::body_missing(format!("the body did not arrive whole: {error}")));
+                }
+                Ok(None) => return Ok(None),
+                Err(_) if soon <= late => {
+                    let text =
+                        format!("no more of the body came for {} s (body_timeout)", config.body_timeout.as_secs());
+                    return Err(Failure::body_missing(text));
+                }
+                Err(_) => {
+                    let (bytes, rate) = (self.bytes, config.body_rate_min);
+                    let text = format!("{bytes} bytes of the body came, fewer than {rate} a second (body_rate_min)");
+                    return Err(Failure::body_missing(text));
+                }
             }
         }
     }
@@ -108,5 +136,7 @@ async fn next(shared: &Shared, body: &mut Body) -> Result<Option<Bytes>, Failure
 
 /// Unpacks bytes as [`receive`] does.
 pub(crate) fn unpacked_for_probe(packed: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
-    gzip::unpack(packed, bytes_max).ok()
+    let mut out = Buffer::new(MemoryBudget::new(usize::MAX, "none").empty(), bytes_max, None);
+    gzip::unpack(packed, &mut out).ok()?;
+    Some(out.finish().0.to_vec())
 }

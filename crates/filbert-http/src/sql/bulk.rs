@@ -1,18 +1,20 @@
 //! One statement for many rows of values. Rows of an INSERT are parsed on an engine's thread and written there in batches; other
 //! statements run once for each row.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::response::Response;
 use filbert_data::{FieldType, Value};
-use filbert_grid::ErrorKind;
 use filbert_grid::query::{
     Command, ExpectedResult, QueryEngine, RowWriter, Session, SqlError, SqlErrorCode, Statement, StatementResult,
 };
+use filbert_grid::{ErrorKind, MemoryBudget, Reservation};
 
 use super::bulk_rows::{self, Shape};
-use super::{fit, json, run};
+use super::meter::Meter;
+use super::{fit, kept_json, run};
 use crate::answer;
 use crate::body::Received;
 use crate::failure::{Failure, data_error};
@@ -20,6 +22,9 @@ use crate::shared::Shared;
 
 /// Statements that run in place before others get the thread.
 const IN_PLACE_MAX: usize = 32;
+
+/// Bytes of the answer about one row, where there is no error.
+const ANSWER_BYTES: usize = 24;
 
 /// Answers a request with `bulk_args`.
 pub(crate) async fn answer(
@@ -38,22 +43,29 @@ pub(crate) async fn answer(
         timeout_ms: None,
         expected: ExpectedResult::UpdateCount,
     };
-    let mut results = Results { rows: Vec::new(), errors: 0, errors_max: shared.config.bulk_errors_max };
+    let mut results = Results::new(&shared.bodies, shared.config.bulk_errors_max);
+    let values_max = shared.config.parameters_max;
     let description = run::describe(engine, &statement).await?;
     let results = match description.command {
         Command::Insert => match run::row_writer(engine, &statement).await {
             Ok(writer) => {
-                run::later(engine, move |is_given_up| insert(writer, &received, results, is_given_up)).await??
+                let room = shared.bodies.empty();
+                let insert = move |is_given_up: &dyn Fn() -> bool| {
+                    insert(writer, &received, &Meter::new(room, values_max), results, is_given_up)
+                };
+                run::later(engine, insert).await??
             }
             // Not a list of values, such as INSERT .. SELECT: it runs as any other statement.
             Err(error) if error.kind == ErrorKind::UnsupportedOperation => {
-                each(engine, &statement, &received.bytes, &mut results).await?;
+                each(engine, &statement, &received.bytes, Meter::new(shared.bodies.empty(), values_max), &mut results)
+                    .await?;
                 results
             }
             Err(error) => return Err(error.into()),
         },
         Command::Update | Command::Delete => {
-            each(engine, &statement, &received.bytes, &mut results).await?;
+            each(engine, &statement, &received.bytes, Meter::new(shared.bodies.empty(), values_max), &mut results)
+                .await?;
             results
         }
         _ => {
@@ -61,7 +73,8 @@ pub(crate) async fn answer(
             return Err(Failure::unsupported(text));
         }
     };
-    Ok(json(answer::bulk_results(&results.rows, started)))
+    let answer = answer::bulk_results(&results.rows, started);
+    Ok(kept_json(answer, results.room))
 }
 
 /// What became of the rows.
@@ -69,9 +82,23 @@ struct Results {
     rows: Vec<Result<u64, Option<Box<Failure>>>>,
     errors: usize,
     errors_max: usize,
+    /// For the results and the answer that is made of them.
+    room: Reservation,
 }
 
 impl Results {
+    fn new(budget: &MemoryBudget, errors_max: usize) -> Results {
+        Results { rows: Vec::new(), errors: 0, errors_max, room: budget.empty() }
+    }
+
+    /// Makes room for so many.
+    fn expect(&mut self, rows: usize) -> Result<(), Failure> {
+        let one = ANSWER_BYTES + size_of::<Result<u64, Option<Box<Failure>>>>();
+        self.room.grow(rows.saturating_mul(one))?;
+        self.rows.reserve_exact(rows);
+        Ok(())
+    }
+
     fn push(&mut self, result: Result<u64, SqlError>) {
         let result = result.map_err(|error| {
             self.errors += 1;
@@ -93,7 +120,8 @@ impl Results {
 fn insert(
     mut writer: Box<dyn RowWriter>,
     received: &Received,
-    mut results: Results,
+    meter: &Meter,
+    results: Results,
     is_given_up: &dyn Fn() -> bool,
 ) -> Result<Results, Failure> {
     let columns = writer.columns().clone();
@@ -104,7 +132,10 @@ fn insert(
         .filter_map(|(at, column)| fit::may_need(&column.field_type).then_some((at, &column.field_type)))
         .collect();
     let mut outcomes = Vec::new();
-    bulk_rows::parse(&received.bytes, width, &mut |values, shapes| {
+    let results = RefCell::new(results);
+    let mut begin = |rows: usize| results.borrow_mut().expect(rows);
+    bulk_rows::parse(&received.bytes, width, meter, &mut begin, &mut |values, shapes| {
+        let results = &mut *results.borrow_mut();
         if is_given_up() {
             // Nobody would hear what became of these rows.
             return;
@@ -125,7 +156,7 @@ fn insert(
         }
     })?;
     writer.finish()?;
-    Ok(results)
+    Ok(results.into_inner())
 }
 
 fn fit_row(row: &mut [Value<'_>], unclear: &[(usize, &FieldType)]) {
@@ -150,9 +181,14 @@ async fn each(
     engine: &Arc<dyn QueryEngine>,
     statement: &Statement<'_>,
     body: &[u8],
+    meter: Meter,
     results: &mut Results,
 ) -> Result<(), Failure> {
-    for (at, row) in bulk_rows::all(body)?.into_iter().enumerate() {
+    let rows = bulk_rows::all(body, &meter)?;
+    // As long as the values.
+    let _room = meter.into_room();
+    results.expect(rows.len())?;
+    for (at, row) in rows.into_iter().enumerate() {
         if at % IN_PLACE_MAX == IN_PLACE_MAX - 1 {
             tokio::task::yield_now().await;
         }

@@ -5,6 +5,7 @@ use std::fmt;
 use filbert_data::Value;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::meter::Meter;
 use super::request::{self, Key, unreadable};
 use super::values::One;
 use crate::failure::Failure;
@@ -30,21 +31,37 @@ pub(crate) enum Shape {
 /// Takes rows: the values of those that fit, one after the other, and the shape of each.
 pub(crate) type Take<'t, 'de> = &'t mut dyn FnMut(&mut [Value<'de>], &[Shape]);
 
-/// Parses the rows of a body of `width` values each, and has them taken in order, once all of the body can be parsed.
+/// Hears how many rows there are, before the first is taken.
+pub(crate) type Begin<'t> = &'t mut dyn FnMut(usize) -> Result<(), Failure>;
+
+/// Parses the rows of a body of `width` values each, and has them taken in order, once all of the body can be parsed and `begin` has heard
+/// how many there are.
 ///
 /// # Errors
-/// The body cannot be parsed. No row was taken then.
-pub(crate) fn parse<'de>(body: &'de [u8], width: usize, take: Take<'_, 'de>) -> Result<(), Failure> {
+/// The body cannot be parsed, there is no room for its values, or `begin` says so. No row was taken then.
+pub(crate) fn parse<'t, 'de>(
+    body: &'de [u8],
+    width: usize,
+    meter: &'t Meter,
+    begin: Begin<'_>,
+    take: Take<'t, 'de>,
+) -> Result<(), Failure> {
     if body.len() <= WHOLE_BYTES_MAX {
-        return parse_batches(body, width, usize::MAX, take);
+        let mut batch = Batch::new(width, usize::MAX, meter, take);
+        each_row(body, meter, &mut RowsSeed(&mut batch))?;
+        begin(batch.shapes.len())?;
+        batch.give();
+        return Ok(());
     }
-    parse_batches(body, width, BATCH_ROWS, &mut |_, _| {})?;
-    parse_batches(body, width, BATCH_ROWS, take)
+    let mut count = 0;
+    parse_batches(body, width, meter, &mut |_, shapes| count += shapes.len())?;
+    begin(count)?;
+    parse_batches(body, width, meter, take)
 }
 
-fn parse_batches<'de>(body: &'de [u8], width: usize, batch_rows: usize, take: Take<'_, 'de>) -> Result<(), Failure> {
-    let mut batch = Batch { width, batch_rows, values: Vec::new(), shapes: Vec::new(), take };
-    each_row(body, &mut RowsSeed(&mut batch))?;
+fn parse_batches<'t, 'de>(body: &'de [u8], width: usize, meter: &'t Meter, take: Take<'t, 'de>) -> Result<(), Failure> {
+    let mut batch = Batch::new(width, BATCH_ROWS, meter, take);
+    each_row(body, meter, &mut RowsSeed(&mut batch))?;
     batch.give();
     Ok(())
 }
@@ -52,24 +69,26 @@ fn parse_batches<'de>(body: &'de [u8], width: usize, batch_rows: usize, take: Ta
 /// The rows of a body, all of them at once; `None` for those that are no lists.
 ///
 /// # Errors
-/// The body cannot be parsed.
-pub(crate) fn all(body: &[u8]) -> Result<Vec<Option<Vec<Value<'_>>>>, Failure> {
+/// The body cannot be parsed, or there is no room for its values.
+pub(crate) fn all<'de>(body: &'de [u8], meter: &Meter) -> Result<Vec<Option<Vec<Value<'de>>>>, Failure> {
     let mut rows = Vec::new();
-    each_row(body, &mut AllRows(&mut rows))?;
+    each_row(body, meter, &mut AllRows { rows: &mut rows, meter })?;
     Ok(rows)
 }
 
 /// How many values the first row of a body has; 0 if the body cannot be parsed.
 pub(crate) fn width(body: &[u8]) -> usize {
-    let rows = all(body).unwrap_or_default();
+    let rows = all(body, &Meter::unlimited()).unwrap_or_default();
     rows.first().and_then(Option::as_ref).map_or(0, Vec::len)
 }
 
-fn each_row<'de, R: Rows<'de>>(body: &'de [u8], rows: &mut R) -> Result<(), Failure> {
+fn each_row<'de, R: Rows<'de>>(body: &'de [u8], meter: &Meter, rows: &mut R) -> Result<(), Failure> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let mut has_args = false;
     let parsed = deserializer.deserialize_map(BodyVisitor { rows, has_args: &mut has_args });
-    parsed.and_then(|()| deserializer.end()).map_err(|error| unreadable(body, &error))?;
+    parsed
+        .and_then(|()| deserializer.end())
+        .map_err(|error| meter.refusal().unwrap_or_else(|| unreadable(body, &error)))?;
     if has_args { Err(request::both()) } else { Ok(()) }
 }
 
@@ -95,9 +114,7 @@ impl<'de, R: Rows<'de>> Visitor<'de> for BodyVisitor<'_, R> {
         while let Some(key) = map.next_key::<Key>()? {
             match key {
                 Key::Text => _ = map.next_value::<IgnoredAny>()?,
-                Key::Args => {
-                    *self.has_args = map.next_value::<Option<Vec<IgnoredAny>>>()?.is_some_and(|args| !args.is_empty())
-                }
+                Key::Args => *self.has_args = map.next_value::<Option<AnyItems>>()?.is_some_and(|args| args.0),
                 // A second list would come after the first one's rows were taken.
                 Key::Rows if seen => return Err(A::Error::custom("\"bulk_args\" stands there twice")),
                 Key::Rows => {
@@ -107,6 +124,31 @@ impl<'de, R: Rows<'de>> Visitor<'de> for BodyVisitor<'_, R> {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a list has items.
+struct AnyItems(bool);
+
+impl<'de> serde::Deserialize<'de> for AnyItems {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(AnyItems(false))
+    }
+}
+
+impl<'de> Visitor<'de> for AnyItems {
+    type Value = AnyItems;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of values")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<AnyItems, A::Error> {
+        let mut has_items = false;
+        while items.next_element::<IgnoredAny>()?.is_some() {
+            has_items = true;
+        }
+        Ok(AnyItems(has_items))
     }
 }
 
@@ -137,14 +179,18 @@ impl<'de, R: Rows<'de>> Visitor<'de> for RowList<'_, R> {
     }
 }
 
-struct AllRows<'r, 'de>(&'r mut Vec<Option<Vec<Value<'de>>>>);
+struct AllRows<'r, 'de> {
+    rows: &'r mut Vec<Option<Vec<Value<'de>>>>,
+    meter: &'r Meter,
+}
 
 impl<'de> Rows<'de> for AllRows<'_, 'de> {
     fn rows<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
+        let meter = self.meter;
         let mut values = Vec::new();
-        while let Some(shape) = list.next_element_seed(Row { values: &mut values, width: None })? {
+        while let Some(shape) = list.next_element_seed(Row { values: &mut values, width: None, meter })? {
             let row = std::mem::take(&mut values);
-            self.0.push((shape == Shape::Fits).then_some(row));
+            meter.push(self.rows, (shape == Shape::Fits).then_some(row))?;
         }
         Ok(())
     }
@@ -156,15 +202,21 @@ struct Batch<'t, 'de> {
     batch_rows: usize,
     values: Vec<Value<'de>>,
     shapes: Vec<Shape>,
+    meter: &'t Meter,
     take: Take<'t, 'de>,
 }
 
-impl<'de> Batch<'_, 'de> {
+impl<'t, 'de> Batch<'t, 'de> {
+    fn new(width: usize, batch_rows: usize, meter: &'t Meter, take: Take<'t, 'de>) -> Self {
+        Batch { width, batch_rows, values: Vec::new(), shapes: Vec::new(), meter, take }
+    }
+
     fn give(&mut self) {
         if !self.shapes.is_empty() {
             (self.take)(&mut self.values, &self.shapes);
             self.values.clear();
             self.shapes.clear();
+            self.meter.reset(&self.values);
         }
     }
 }
@@ -174,8 +226,9 @@ struct RowsSeed<'b, 't, 'de>(&'b mut Batch<'t, 'de>);
 impl<'de> Rows<'de> for RowsSeed<'_, '_, 'de> {
     fn rows<A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         let batch = &mut *self.0;
-        while let Some(shape) = list.next_element_seed(Row { values: &mut batch.values, width: Some(batch.width) })? {
-            batch.shapes.push(shape);
+        let (meter, width) = (batch.meter, Some(batch.width));
+        while let Some(shape) = list.next_element_seed(Row { values: &mut batch.values, width, meter })? {
+            meter.push(&mut batch.shapes, shape)?;
             if batch.shapes.len() >= batch.batch_rows {
                 batch.give();
             }
@@ -189,6 +242,7 @@ struct Row<'r, 'de> {
     values: &'r mut Vec<Value<'de>>,
     /// How many values it should have; `None` = any number.
     width: Option<usize>,
+    meter: &'r Meter,
 }
 
 impl<'de> DeserializeSeed<'de> for Row<'_, 'de> {
@@ -209,12 +263,15 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Shape, A::Error> {
-        let start = self.values.len();
+        let (start, meter) = (self.values.len(), self.meter);
         let mut found = 0;
-        while let Some(value) = items.next_element_seed(One)? {
+        while let Some(value) = items.next_element_seed(One(meter))? {
+            if self.width.is_none() {
+                meter.check_count(found)?;
+            }
             found += 1;
             if self.width.is_none_or(|width| found <= width) {
-                self.values.push(value);
+                meter.push(self.values, value)?;
             }
         }
         if self.width.is_none_or(|width| found == width) {
@@ -264,7 +321,7 @@ mod tests {
             values.extend(batch.iter().map(Value::to_string));
             shapes.extend_from_slice(rows);
         };
-        parse(body, width, &mut take).map_err(|failure| failure.message())?;
+        parse(body, width, &Meter::unlimited(), &mut |_| Ok(()), &mut take).map_err(|failure| failure.message())?;
         Ok((values, shapes))
     }
 
@@ -291,7 +348,8 @@ mod tests {
             let mut body = rows.clone();
             body.extend_from_slice(end.as_bytes());
             let mut taken = 0;
-            assert!(parse(&body, 1, &mut |_, shapes| taken += shapes.len()).is_err(), "{end}");
+            let mut take = |_: &mut [Value<'_>], shapes: &[Shape]| taken += shapes.len();
+            assert!(parse(&body, 1, &Meter::unlimited(), &mut |_| Ok(()), &mut take).is_err(), "{end}");
             // What is found to be wrong after the rows were parsed is found in the first pass.
             assert_eq!(taken, 0, "{end}");
         }
@@ -301,8 +359,9 @@ mod tests {
 
     #[test]
     fn rows_of_any_length_are_kept_apart() {
-        let rows = all(br#"{"bulk_args": [[1, "a"], 2, []], "stmt": "s"}"#).unwrap();
+        let meter = Meter::unlimited();
+        let rows = all(br#"{"bulk_args": [[1, "a"], 2, []], "stmt": "s"}"#, &meter).unwrap();
         assert_eq!(rows, [Some(vec![Value::Int64(1), Value::text("a")]), None, Some(vec![])]);
-        assert_eq!(all(br#"{"bulk_args": null, "stmt": "s"}"#).unwrap().len(), 0);
+        assert_eq!(all(br#"{"bulk_args": null, "stmt": "s"}"#, &meter).unwrap().len(), 0);
     }
 }

@@ -3,6 +3,7 @@
 mod bulk;
 mod bulk_rows;
 mod fit;
+mod meter;
 mod request;
 mod rows;
 mod run;
@@ -19,6 +20,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use filbert_data::Value;
+use filbert_grid::Reservation;
 use filbert_grid::query::{
     ExpectedResult, QueryEngine, Running, Session, SqlError, SqlErrorCode, Statement, StatementResult,
 };
@@ -30,6 +32,7 @@ use crate::failure::Failure;
 use crate::routes::User;
 use crate::shared::Shared;
 
+use meter::Meter;
 use request::Request;
 
 /// The header that names the schema of names without one.
@@ -80,7 +83,10 @@ pub(crate) async fn handle(
         }
     };
     let schema = headers.get(SCHEMA_HEADER).and_then(|value| value.to_str().ok()).filter(|schema| !schema.is_empty());
-    let session = link.session(&user, schema);
+    let session = match link.session(&shared, &user, schema) {
+        Ok(session) => session,
+        Err(error) => return Failure::from(error).response(wishes.error_trace),
+    };
     match answer(&shared, &session, received, wishes, started).await {
         Ok(response) => response,
         Err(failure) => {
@@ -101,13 +107,16 @@ async fn answer(
         return Err(Failure::unavailable("this member is shutting down and takes no more statements"));
     }
     let engine = shared.engine()?;
-    let (text, args) = match request::parse(&received.bytes)? {
+    let meter = Meter::new(shared.bodies.empty(), shared.config.parameters_max);
+    let (text, args) = match request::parse(&received.bytes, &meter)? {
         Request::Single { text, args } => (text, args),
         Request::Bulk { text } => {
             let text = text.into_owned();
             return bulk::answer(shared, engine, session, text, received, started).await;
         }
     };
+    // As long as the values.
+    let _room = meter.into_room();
     let statement = Statement {
         text: &text,
         parameters: &args,
@@ -153,6 +162,23 @@ async fn refit(
     run::run(engine, &Statement { parameters: &values, ..statement.clone() }).await
 }
 
+/// Bytes of an answer, with their room.
+struct Kept {
+    bytes: Vec<u8>,
+    _room: Reservation,
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The same for an answer that takes room until it is sent.
+fn kept_json(bytes: Vec<u8>, room: Reservation) -> Response {
+    json(Bytes::from_owner(Kept { bytes, _room: room }))
+}
+
 /// An answer that is there as a whole.
 fn json(body: impl Into<Bytes>) -> Response {
     ([(CONTENT_TYPE, "application/json")], body.into()).into_response()
@@ -160,13 +186,14 @@ fn json(body: impl Into<Bytes>) -> Response {
 
 /// Parses a body as a request would be, without running it, and counts the values in it; 0 if it cannot be parsed.
 pub(crate) fn count_values(body: &[u8]) -> usize {
-    match request::parse(body) {
+    let meter = Meter::unlimited();
+    match request::parse(body, &meter) {
         Ok(Request::Single { args, .. }) => args.len(),
         Ok(Request::Bulk { .. }) => {
             // As wide as the first row.
             let width = bulk_rows::width(body);
             let mut count = 0;
-            match bulk_rows::parse(body, width, &mut |values, _| count += values.len()) {
+            match bulk_rows::parse(body, width, &meter, &mut |_| Ok(()), &mut |values, _| count += values.len()) {
                 Ok(()) => count,
                 Err(_) => 0,
             }
@@ -177,7 +204,7 @@ pub(crate) fn count_values(body: &[u8]) -> usize {
 
 /// The values of a body's `args` as an answer would have them.
 pub(crate) fn rewritten_args(body: &[u8]) -> Option<Vec<u8>> {
-    let Ok(Request::Single { args, .. }) = request::parse(body) else { return None };
+    let Ok(Request::Single { args, .. }) = request::parse(body, &Meter::unlimited()) else { return None };
     let mut out = Vec::new();
     answer::write_value(&mut out, &Value::Array(args));
     Some(out)

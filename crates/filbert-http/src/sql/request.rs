@@ -6,6 +6,7 @@ use std::fmt;
 use filbert_data::Value;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
+use super::meter::Meter;
 use super::values::Values;
 use crate::failure::Failure;
 
@@ -33,34 +34,34 @@ pub(crate) enum Request<'a> {
 ///
 /// # Errors
 /// It is not JSON, or not an object with `stmt` and at most one of `args` and `bulk_args`.
-pub(crate) fn parse(body: &[u8]) -> Result<Request<'_>, Failure> {
+pub(crate) fn parse<'b>(body: &'b [u8], meter: &Meter) -> Result<Request<'b>, Failure> {
     if body.is_empty() {
         return Err(Failure::parse("the body is missing, expected {\"stmt\": \"..\"}"));
     }
-    let mut parts = Parts { stops_at_bulk: true, ..Parts::default() };
+    let mut parts = Parts { stops_at_bulk: true, ..Parts::new(meter) };
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let parsed = parts.by_ref().deserialize(&mut deserializer).and_then(|()| deserializer.end());
     if parts.stopped {
         // The statement came first, as clients write it: whoever parses the rows reads the rest.
         return match parts.text {
             Some(text) => Ok(Request::Bulk { text }),
-            None => parse_behind_rows(body),
+            None => parse_behind_rows(body, meter),
         };
     }
-    parsed.map_err(|error| unreadable(body, &error))?;
+    parsed.map_err(|error| meter.refusal().unwrap_or_else(|| unreadable(body, &error)))?;
     request(parts)
 }
 
 /// The same where `bulk_args` stand before the statement.
-fn parse_behind_rows(body: &[u8]) -> Result<Request<'_>, Failure> {
-    let mut parts = Parts::default();
+fn parse_behind_rows<'b>(body: &'b [u8], meter: &Meter) -> Result<Request<'b>, Failure> {
+    let mut parts = Parts::new(meter);
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let parsed = parts.by_ref().deserialize(&mut deserializer).and_then(|()| deserializer.end());
-    parsed.map_err(|error| unreadable(body, &error))?;
+    parsed.map_err(|error| meter.refusal().unwrap_or_else(|| unreadable(body, &error)))?;
     request(parts)
 }
 
-fn request(parts: Parts<'_>) -> Result<Request<'_>, Failure> {
+fn request<'b>(parts: Parts<'b, '_>) -> Result<Request<'b>, Failure> {
     let Some(text) = parts.text else {
         return Err(Failure::parse("the field \"stmt\" is missing, expected {\"stmt\": \"..\"}"));
     };
@@ -86,8 +87,8 @@ pub(crate) fn unreadable(body: &[u8], error: &serde_json::Error) -> Failure {
 }
 
 /// Parses the object itself.
-#[derive(Default)]
-struct Parts<'a> {
+struct Parts<'a, 'm> {
+    meter: &'m Meter,
     text: Option<Cow<'a, str>>,
     args: Option<Vec<Value<'a>>>,
     has_rows: bool,
@@ -96,15 +97,19 @@ struct Parts<'a> {
     stopped: bool,
 }
 
-impl<'a> Parts<'a> {
-    fn by_ref(&mut self) -> PartsSeed<'_, 'a> {
+impl<'a, 'm> Parts<'a, 'm> {
+    fn new(meter: &'m Meter) -> Self {
+        Parts { meter, text: None, args: None, has_rows: false, stops_at_bulk: false, stopped: false }
+    }
+
+    fn by_ref(&mut self) -> PartsSeed<'_, 'a, 'm> {
         PartsSeed(self)
     }
 }
 
-struct PartsSeed<'p, 'a>(&'p mut Parts<'a>);
+struct PartsSeed<'p, 'a, 'm>(&'p mut Parts<'a, 'm>);
 
-impl<'de> DeserializeSeed<'de> for PartsSeed<'_, 'de> {
+impl<'de> DeserializeSeed<'de> for PartsSeed<'_, 'de, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -112,7 +117,7 @@ impl<'de> DeserializeSeed<'de> for PartsSeed<'_, 'de> {
     }
 }
 
-impl<'de> Visitor<'de> for PartsSeed<'_, 'de> {
+impl<'de> Visitor<'de> for PartsSeed<'_, 'de, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -124,7 +129,7 @@ impl<'de> Visitor<'de> for PartsSeed<'_, 'de> {
         while let Some(key) = map.next_key::<Key>()? {
             match key {
                 Key::Text => parts.text = Some(map.next_value_seed(Text)?),
-                Key::Args => parts.args = map.next_value_seed(Args)?,
+                Key::Args => parts.args = map.next_value_seed(Args(parts.meter))?,
                 Key::Rows if parts.stops_at_bulk && parts.args.as_ref().is_none_or(Vec::is_empty) => {
                     parts.stopped = true;
                     return Err(A::Error::custom("rows follow"));
@@ -175,9 +180,9 @@ impl<'de> Visitor<'de> for Text {
 }
 
 /// A list of values, or null.
-struct Args;
+struct Args<'m>(&'m Meter);
 
-impl<'de> DeserializeSeed<'de> for Args {
+impl<'de> DeserializeSeed<'de> for Args<'_> {
     type Value = Option<Vec<Value<'de>>>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -185,7 +190,7 @@ impl<'de> DeserializeSeed<'de> for Args {
     }
 }
 
-impl<'de> Visitor<'de> for Args {
+impl<'de> Visitor<'de> for Args<'_> {
     type Value = Option<Vec<Value<'de>>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -198,7 +203,7 @@ impl<'de> Visitor<'de> for Args {
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         let mut values = Vec::new();
-        deserializer.deserialize_seq(Values(&mut values))?;
+        deserializer.deserialize_seq(Values(&mut values, self.0))?;
         Ok(Some(values))
     }
 }
@@ -208,7 +213,7 @@ mod tests {
     use super::*;
 
     fn single(body: &str) -> Result<(String, Vec<Value<'_>>), String> {
-        match parse(body.as_bytes()) {
+        match parse(body.as_bytes(), &Meter::unlimited()) {
             Ok(Request::Single { text, args }) => Ok((text.into_owned(), args)),
             Ok(Request::Bulk { text }) => Err(format!("bulk {text}")),
             Err(failure) => Err(failure.message()),
@@ -248,6 +253,6 @@ mod tests {
             let message = single(body).unwrap_err();
             assert!(message.contains(part), "{body}: {message}");
         }
-        assert!(parse(&[b'{', 0xff]).is_err());
+        assert!(parse(&[b'{', 0xff], &Meter::unlimited()).is_err());
     }
 }

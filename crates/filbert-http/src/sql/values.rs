@@ -6,14 +6,15 @@ use std::fmt::{self, Write};
 use filbert_data::{FieldType, Value};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
+use super::meter::Meter;
 use super::request::Text;
 
 /// How deep objects and lists may stand within each other: deeper than any document of a person, and far from what a thread's
 /// stack holds.
 pub(crate) const DEPTH_MAX: usize = 100;
 
-/// Appends the items of a list.
-pub(crate) struct Values<'v, 'de>(pub(crate) &'v mut Vec<Value<'de>>);
+/// Appends the items of a list: the values of one statement.
+pub(crate) struct Values<'v, 'de>(pub(crate) &'v mut Vec<Value<'de>>, pub(crate) &'v Meter);
 
 impl<'de> DeserializeSeed<'de> for Values<'_, 'de> {
     type Value = ();
@@ -31,17 +32,20 @@ impl<'de> Visitor<'de> for Values<'_, 'de> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while let Some(value) = items.next_element_seed(One)? {
-            self.0.push(value);
+        let Values(list, meter) = self;
+        while let Some(value) = items.next_element_seed(One(meter))? {
+            meter.check_count(list.len())?;
+            meter.push(list, value)?;
         }
         Ok(())
     }
 }
 
 /// One value.
-pub(crate) struct One;
+#[derive(Clone, Copy)]
+pub(crate) struct One<'m>(pub(crate) &'m Meter);
 
-impl<'de> DeserializeSeed<'de> for One {
+impl<'de> DeserializeSeed<'de> for One<'_> {
     type Value = Value<'de>;
 
     #[inline]
@@ -50,7 +54,7 @@ impl<'de> DeserializeSeed<'de> for One {
     }
 }
 
-impl<'de> Visitor<'de> for One {
+impl<'de> Visitor<'de> for One<'_> {
     type Value = Value<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -85,13 +89,14 @@ impl<'de> Visitor<'de> for One {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Value<'de>, E> {
+        self.0.take(text.len())?;
         Ok(Value::Text(Cow::Owned(text.to_owned())))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value<'de>, A::Error> {
         let mut values = Vec::new();
-        while let Some(value) = items.next_element_seed(One)? {
-            values.push(value);
+        while let Some(value) = items.next_element_seed(self)? {
+            self.0.push(&mut values, value)?;
         }
         Ok(Value::Array(values))
     }
@@ -99,7 +104,7 @@ impl<'de> Visitor<'de> for One {
     /// An object becomes a document again.
     fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Value<'de>, A::Error> {
         let mut text = String::new();
-        Document { out: &mut text, depth: 0 }.visit_map(fields)?;
+        Document { out: &mut text, meter: self.0, depth: 0 }.visit_map(fields)?;
         Ok(Value::Json(Cow::Owned(text)))
     }
 }
@@ -107,20 +112,29 @@ impl<'de> Visitor<'de> for One {
 /// Writes what is read as JSON again, without white space and with its fields in their order.
 struct Document<'o> {
     out: &'o mut String,
+    meter: &'o Meter,
     /// Objects and lists around it.
     depth: usize,
 }
 
 impl Document<'_> {
     fn show<E: Error>(self, value: impl fmt::Display) -> Result<(), E> {
-        write!(self.out, "{value}").map_err(E::custom)
+        let before = self.out.capacity();
+        write!(self.out, "{value}").map_err(E::custom)?;
+        self.follow(before)
+    }
+
+    /// Takes room for what the text has grown by, which is little more than what it had.
+    fn follow<E: Error>(&self, before: usize) -> Result<(), E> {
+        let capacity = self.out.capacity();
+        if capacity > before { self.meter.take(capacity) } else { Ok(()) }
     }
 
     fn inner<E: Error>(&mut self) -> Result<Document<'_>, E> {
         if self.depth >= DEPTH_MAX {
             return Err(E::custom(format!("an object is nested deeper than {DEPTH_MAX} levels")));
         }
-        Ok(Document { out: &mut *self.out, depth: self.depth + 1 })
+        Ok(Document { out: &mut *self.out, meter: self.meter, depth: self.depth + 1 })
     }
 }
 
@@ -189,8 +203,10 @@ impl<'de> Visitor<'de> for Document<'_> {
             if !std::mem::take(&mut is_first) {
                 self.out.push(',');
             }
+            let before = self.out.capacity();
             self.out.push_str(&serde_json::to_string(&key).map_err(A::Error::custom)?);
             self.out.push(':');
+            self.follow(before)?;
             fields.next_value_seed(self.inner()?)?;
         }
         self.out.push('}');
@@ -204,7 +220,7 @@ mod tests {
 
     fn value(text: &str) -> Result<Value<'_>, String> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let value = One.deserialize(&mut deserializer).map_err(|error| error.to_string())?;
+        let value = One(&Meter::unlimited()).deserialize(&mut deserializer).map_err(|error| error.to_string())?;
         deserializer.end().map_err(|error| error.to_string())?;
         Ok(value)
     }

@@ -54,7 +54,7 @@ impl QueryEngine for TestEngine {
                 text_row(format!("{} {:?} {setting}", session.user(), session.schema()))
             }
             ["set", mood] => {
-                statement.session?.set("mood", Some(mood.to_owned()));
+                statement.session?.set("mood", Some(mood.to_owned())).ok()?;
                 Some(Ok(StatementResult::Count(0)))
             }
             ["update"] => match statement.parameters {

@@ -33,8 +33,15 @@ pub struct Running {
 
 /// A door on any free port.
 pub fn door(config: HttpConfig) -> Running {
+    door_with(config, 1 << 30)
+}
+
+/// The same of a member that has this much memory for buffers.
+pub fn door_with(config: HttpConfig, buffers_bytes_max: usize) -> Running {
     let environment = Environment { clock: Arc::new(SystemClock::default()), random_seed: 7 };
-    let grid = Grid::new(GridConfig::default(), environment).unwrap();
+    let grid =
+        Grid::new(GridConfig { buffers_bytes_max: Some(buffers_bytes_max), ..GridConfig::default() }, environment)
+            .unwrap();
     let engine = TestEngine::default();
     let seen = engine.seen.clone();
     assert!(grid.serve_queries(Arc::new(engine)));

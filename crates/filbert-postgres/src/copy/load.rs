@@ -7,7 +7,10 @@ use filbert_data::{
     Value,
     rows::{Row, RowError, RowReader},
 };
-use filbert_grid::query::{ColumnMeta, CopyFormat, CopyKind, RowWriter};
+use filbert_grid::{
+    Reservation,
+    query::{ColumnMeta, CopyFormat, CopyKind, RowWriter},
+};
 
 use super::{binary::BinaryReader, row_format};
 use crate::{
@@ -21,6 +24,9 @@ const BATCH_ROWS: usize = 256;
 /// Takes the bytes of a COPY.
 pub(super) struct Loader {
     source: Source,
+    /// Bytes since the last row that is whole, and their room.
+    row_bytes: usize,
+    room: Reservation,
     target: Target,
 }
 
@@ -38,7 +44,8 @@ struct Target {
     /// Values of rows that are still to be written, and the line of each row.
     values: Vec<Value<'static>>,
     lines: Vec<u64>,
-    /// Rows that were written.
+    /// Rows that were read, and those that were written.
+    rows: u64,
     written: u64,
     /// The time zone of timestamps without one.
     zone: Zone,
@@ -61,6 +68,7 @@ impl Loader {
         format: &CopyFormat,
         row_bytes_max: usize,
         zone: Zone,
+        room: Reservation,
     ) -> Result<Loader, Box<PgError>> {
         let columns = writer.columns().clone();
         let source = match format.kind {
@@ -69,8 +77,8 @@ impl Loader {
         };
         let types = columns.iter().map(|column| PgType::of(&column.field_type)).collect();
         let (values, lines) = (Vec::new(), Vec::new());
-        let target = Target { writer: Some(writer), columns, types, values, lines, written: 0, zone };
-        Ok(Loader { source, target })
+        let target = Target { writer: Some(writer), columns, types, values, lines, rows: 0, written: 0, zone };
+        Ok(Loader { source, row_bytes: 0, room, target })
     }
 
     pub(super) fn columns(&self) -> usize {
@@ -84,17 +92,25 @@ impl Loader {
 
     /// Takes bytes.
     pub(super) fn load(&mut self, bytes: &[u8]) -> Result<(), Box<PgError>> {
-        let Loader { source, target } = self;
+        let Loader { source, target, row_bytes, room } = self;
+        *row_bytes += bytes.len();
+        // A list that grows by doubling takes as much again.
+        room.follow(2 * *row_bytes)
+            .map_err(|exhausted| PgError::new(sqlstate::OUT_OF_MEMORY, exhausted.to_string()))?;
+        let rows = target.rows;
         match source {
             Source::Text(reader) => reader.feed(bytes, &mut |row| target.take_text(row))?,
             Source::Binary(reader) => reader.feed(bytes, &mut |row, fields| target.take_binary(row, fields))?,
+        }
+        if target.rows > rows {
+            *row_bytes = bytes.len();
         }
         target.flush()
     }
 
     /// Ends the bytes, and writes all rows.
     pub(super) fn finish(&mut self) -> Result<(), Box<PgError>> {
-        let Loader { source, target } = self;
+        let Loader { source, target, .. } = self;
         match source {
             Source::Text(reader) => reader.finish(&mut |row| target.take_text(row))?,
             Source::Binary(reader) => reader.finish()?,
@@ -160,6 +176,7 @@ impl Target {
     }
 
     fn end_row(&mut self, line: u64) -> Result<(), Box<PgError>> {
+        self.rows += 1;
         self.lines.push(line);
         if self.lines.len() >= BATCH_ROWS { self.flush() } else { Ok(()) }
     }

@@ -72,7 +72,8 @@ impl Session {
         let reply = Box::new(move |writer| drop(sender.send(writer)));
         engine.row_writer(&self.statement(text, values, &[]), WriteMode::All, reply);
         let writer = self.wait(receiver).await??;
-        let loader = Box::new(Loader::new(writer, format, self.shared.config.copy_row_bytes_max, self.zone.clone())?);
+        let (room, row_bytes_max) = (self.shared.budget.empty(), self.shared.config.copy_row_bytes_max);
+        let loader = Box::new(Loader::new(writer, format, row_bytes_max, self.zone.clone(), room)?);
         self.link.out.copy_response(true, format_of(format), loader.columns());
         self.link.flush().await?;
         let count = self.receive(&engine, loader).await?;

@@ -97,6 +97,12 @@ pub(crate) fn frame(bytes: &[u8], bytes_max: usize) -> Result<Option<(u8, usize)
     }
 }
 
+/// How many bytes the first message has, its header included, if it says so yet.
+pub(crate) fn length_of(bytes: &[u8]) -> Option<usize> {
+    let (_, length) = bytes.get(..HEADER_BYTES)?.split_first_chunk::<1>()?;
+    usize::try_from(i32::from_be_bytes(*length.first_chunk()?)).ok()?.checked_add(1)
+}
+
 impl<'a> Frontend<'a> {
     /// Reads a message's body.
     ///

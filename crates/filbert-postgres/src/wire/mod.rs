@@ -30,5 +30,5 @@ mod startup;
 
 pub(crate) use backend::{ErrorFields, Format, KeyData, Out, RowField, TransactionStatus};
 pub(crate) use body::{Body, Violation};
-pub(crate) use frontend::{Bind, Formats, Frontend, HEADER_BYTES, Oids, Target, frame};
+pub(crate) use frontend::{Bind, Formats, Frontend, HEADER_BYTES, Oids, Target, frame, length_of};
 pub(crate) use startup::{Parameters, Startup, startup_length};

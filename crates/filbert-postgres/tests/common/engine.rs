@@ -249,7 +249,7 @@ impl QueryEngine for Engine {
             reply(Ok(StatementResult::Count(0)));
         } else if let Some(setting) = text.strip_prefix("set ") {
             let (name, value) = setting.split_once(' ').unwrap();
-            session.set(name, Some(value.to_owned()));
+            session.set(name, Some(value.to_owned())).unwrap();
             reply(Ok(StatementResult::Count(0)));
         } else if words == "select later" {
             let cursor = self.cursor(number, false);

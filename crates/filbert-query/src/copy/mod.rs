@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!  COPY t FROM 'f':   file ─ read ─► values ─► the writer of many rows (row_writer)
-//!  COPY .. TO 'f':    query ─► batches ─ write ─► f.part ─ at the end ─► f
+//!  COPY .. TO 'f':    query ─► batches ─ write ─► a part ─ at the end ─► f
 //! ```
 
+mod folder;
 mod read;
 mod write;
 
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use filbert_data::Value;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, WriteMode};
@@ -20,8 +21,7 @@ use crate::engine::Inner;
 use crate::error::parsing_error;
 use crate::row_writer::copy_writer;
 
-/// Files that one statement reads.
-const FILES_MAX: usize = 10_000;
+use folder::Folder;
 
 /// Runs a COPY from or to a file; returns the number of rows.
 pub(crate) async fn run(
@@ -39,19 +39,16 @@ pub(crate) async fn run(
         let text = "COPY of files is refused: no directory is set for them";
         return Err(refused(text));
     };
-    let directory = directory.canonicalize().map_err(|error| of_file(directory, "found", &error))?;
+    let folder = Folder::open(directory)?;
     match (&copy.query, &copy.table) {
         (Some(query), _) => {
-            let mut path = within(&directory, path)?;
-            if path.is_dir() {
-                path.push(format!("rows.{}", write::extension(&copy.format)));
-            }
-            write::write(engine, asker, (**query).clone(), parameters, &path, &copy.format).await
+            let located = folder.locate(path)?.or_in_it(&format!("rows.{}", write::extension(&copy.format)))?;
+            write::write(engine, asker, (**query).clone(), parameters, located, &copy.format).await
         }
         (None, Some(table)) => {
             // CrateDB takes the rows that can be taken, the others all or none.
             let mode = if asker.dialect() == Dialect::Crate { WriteMode::Each } else { WriteMode::All };
-            let files = files(&directory, path)?;
+            let files = folder.files(path)?;
             let writer = copy_writer(engine, asker, table, &copy.columns, mode, Some(limits.clone()))?;
             let (format, by_name) = (copy.format.clone(), copy.columns.is_empty());
             let reading = tokio::task::spawn_blocking(move || read::read(writer, &files, &format, mode, by_name));
@@ -63,42 +60,6 @@ pub(crate) async fn run(
 
 fn refused(text: impl Into<String>) -> SqlError {
     SqlError::new(SqlErrorCode::Generic, text).with_sqlstate("42501")
-}
-
-/// A path within the directory; relative ones are of it.
-fn within(directory: &Path, path: &str) -> Result<PathBuf, SqlError> {
-    let given = Path::new(path);
-    let outside = || refused(format!("{path:?} is not within the directory for COPY, {}", directory.display()));
-    if given.components().any(|part| part == Component::ParentDir) {
-        return Err(outside());
-    }
-    let whole = if given.is_absolute() { given.to_path_buf() } else { directory.join(given) };
-    // A link within the directory may lead out of it.
-    let existing = whole.ancestors().find_map(|ancestor| ancestor.canonicalize().ok()).ok_or_else(outside)?;
-    if existing.starts_with(directory) { Ok(whole) } else { Err(outside()) }
-}
-
-/// The files of a path, whose last part may have `*`.
-fn files(directory: &Path, path: &str) -> Result<Vec<PathBuf>, SqlError> {
-    let whole = within(directory, path)?;
-    let pattern = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let (Some((before, after)), Some(parent)) = (pattern.split_once('*'), whole.parent()) else {
-        return Ok(vec![whole]);
-    };
-    let entries = std::fs::read_dir(parent).map_err(|error| of_file(parent, "read", &error))?;
-    let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|error| of_file(parent, "read", &error))?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with(before) && name.ends_with(after) && name.len() >= before.len() + after.len() {
-            found.push(within(directory, &entry.path().to_string_lossy())?);
-        }
-        if found.len() > FILES_MAX {
-            return Err(refused(format!("{path:?} stands for more than {FILES_MAX} files")));
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 /// The error of a file that cannot be used.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use filbert_data::rows::{Row, RowError, RowFormat, RowReader};
@@ -10,6 +10,7 @@ use filbert_data::{Blob, FieldPath, FieldReader, Formats, Path as Field, SchemaS
 use filbert_grid::query::{CopyFormat, CopyKind, RowWriter, SqlError, WriteMode};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use super::folder::Located;
 use super::of_file;
 use crate::dialect::FileFormat;
 use crate::dml::Rows;
@@ -46,14 +47,14 @@ impl Load {
 /// Reads files into a table; returns the number of rows. `by_name` says that a file's own names tell its columns.
 pub(super) fn read(
     writer: Box<dyn RowWriter>,
-    files: &[PathBuf],
+    files: &[Located],
     format: &FileFormat,
     mode: WriteMode,
     by_name: bool,
 ) -> Result<u64, SqlError> {
     let mut load = Load { writer, mode, written: 0 };
-    for path in files {
-        let file = File::open(path).map_err(|error| of_file(path, "opened", &error))?;
+    for located in files {
+        let (path, file) = (located.path(), located.open()?);
         match format {
             FileFormat::Rows(format) => read_rows(&mut load, path, file, format, by_name)?,
             FileFormat::Json => read_json(&mut load, path, file)?,

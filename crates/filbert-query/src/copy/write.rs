@@ -14,6 +14,7 @@ use filbert_grid::query::{CopyFormat, CopyKind, SqlError};
 use futures::StreamExt;
 use parquet::arrow::ArrowWriter;
 
+use super::folder::Located;
 use super::of_file;
 use crate::asker::Asker;
 use crate::dialect::FileFormat;
@@ -39,7 +40,7 @@ pub(super) async fn write(
     asker: &Asker,
     query: Query,
     parameters: &[Value<'_>],
-    path: &Path,
+    located: Located,
     format: &FileFormat,
 ) -> Result<u64, SqlError> {
     let state = engine.sessions.begin_for(asker, None);
@@ -49,17 +50,16 @@ pub(super) async fn write(
     let physical = state.create_physical_plan(&plan).await.map_err(|error| of_datafusion(&error))?;
     let mut stream = execute_stream(physical, state.task_ctx()).map_err(|error| of_datafusion(&error))?;
     let names: Vec<String> = planned.columns.iter().map(|column| column.name.clone()).collect();
-    let part = path.with_extension(format!("{}.part", extension(format)));
-    let file = File::create(&part).map_err(|error| of_file(&part, "written", &error))?;
-    let mut out = Out::new(file, format, &names, &stream.schema(), &part)?;
+    let (part, file) = located.part()?;
+    let mut out = Out::new(file, format, &names, &stream.schema(), part.path())?;
     let mut count = 0;
     while let Some(batch) = stream.next().await {
         let batch = batch.map_err(|error| of_datafusion(&error))?;
         count += u64::try_from(batch.num_rows()).unwrap_or(0);
-        out.write(&batch, &part)?;
+        out.write(&batch, part.path())?;
     }
-    out.end(&part)?;
-    std::fs::rename(&part, path).map_err(|error| of_file(path, "written", &error))?;
+    out.end(part.path())?;
+    part.publish()?;
     Ok(count)
 }
 

@@ -128,9 +128,9 @@ fn set(session: &Session, dialect: Dialect, name: &str, value: Option<&str>, loc
         return Ok(());
     }
     match local {
-        true if in_transaction => session.set_local(name, value),
+        true if in_transaction => session.set_local(name, value)?,
         true => transaction::warn_outside(session, "SET LOCAL"),
-        false => session.set(name, value),
+        false => session.set(name, value)?,
     }
     Ok(())
 }

@@ -331,7 +331,7 @@ mod tests {
     fn a_session_shows_what_it_set_or_the_default() {
         let session = Session::new(Dialect::Postgres, "ann");
         assert_eq!(value_of(Some(&session), Dialect::Postgres, "TimeZone"), Some("UTC".into()));
-        session.set("timezone", Some("Europe/Vienna".into()));
+        session.set("timezone", Some("Europe/Vienna".into())).unwrap();
         assert_eq!(value_of(Some(&session), Dialect::Postgres, "TimeZone"), Some("Europe/Vienna".into()));
         assert_eq!(value_of(Some(&session), Dialect::Postgres, "session_authorization"), Some("ann".into()));
         assert_eq!(search_path(Some(&session), Dialect::Postgres, true), ["pg_catalog", "public"]);

@@ -39,7 +39,7 @@ pub(super) fn run(command: &SessionCommand, session: &Session) -> Result<(), Sql
                 ("default_transaction_deferrable", modes.deferrable.map(on)),
             ];
             for (name, value) in settings.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-                session.set(name, Some(value.to_owned()));
+                session.set(name, Some(value.to_owned()))?;
             }
             Ok(())
         }
@@ -47,8 +47,7 @@ pub(super) fn run(command: &SessionCommand, session: &Session) -> Result<(), Sql
         SessionCommand::Rollback { chain } => end(session, "ROLLBACK", *chain, true),
         SessionCommand::Savepoint(name) => {
             inside(in_transaction, "SAVEPOINT")?;
-            session.save(name.clone());
-            Ok(())
+            session.save(name.clone())
         }
         SessionCommand::Release(name) => {
             inside(in_transaction, "RELEASE SAVEPOINT")?;
@@ -84,7 +83,7 @@ fn end(session: &Session, words: &str, chain: bool, is_rollback: bool) -> Result
     if chain {
         session.begin(Some(read_only));
         if let Some(isolation) = isolation {
-            session.set_local(ISOLATION, Some(isolation));
+            session.set_local(ISOLATION, Some(isolation))?;
         }
     }
     Ok(())
@@ -115,8 +114,7 @@ pub(super) fn set(session: &Session, name: &str, value: &str) -> Result<(), SqlE
     if session.has_run() && before.as_deref().unwrap_or("read committed") != value {
         return refused("SET TRANSACTION ISOLATION LEVEL must be called before any query");
     }
-    session.set_local(name, Some(value.to_owned()));
-    Ok(())
+    session.set_local(name, Some(value.to_owned()))
 }
 
 /// Tells that a statement has no effect outside of a transaction.

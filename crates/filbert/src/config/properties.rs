@@ -160,6 +160,146 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
               the process does.",
     },
     Setting {
+        name: "filbert.buffers.memory.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.config.grid.buffers_bytes() as u64),
+            set: |draft, value| draft.config.grid.buffers_bytes_max = Some(saturating(value)),
+        },
+        unit: "",
+        doc: "Memory of all that is under way, beside the maps': messages and bodies that are being received, events that clients have not \
+              read, what sessions keep. Without it, half of `filbert.memory.max`, at least 64MiB and at most 1GiB. What does not fit is \
+              refused; small requests always fit.",
+    },
+    Setting {
+        name: "filbert.session.memory.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.postgres.session_bytes_max as u64),
+            set: |draft, value| {
+                draft.postgres.session_bytes_max = saturating(value);
+                draft.http.session_bytes_max = saturating(value);
+            },
+        },
+        unit: "",
+        doc: "Memory of the settings and savepoints of one session of SQL; more are refused. Settings have some hundred bytes.",
+    },
+    Setting {
+        name: "filbert.authentication.failures.max",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| draft.http.guesses.free.into(),
+            set: |draft, value| {
+                let free = u32::try_from(value).unwrap_or(u32::MAX);
+                draft.http.guesses.free = free;
+                draft.postgres.guesses.free = free;
+                draft.config.door.guesses.free = free;
+            },
+        },
+        unit: "attempts",
+        doc: "Wrong passwords that one address may show for one user at once, at each door; ten times as many for all users together. After \
+              that, attempts are refused without looking at them, but for one in each `filbert.authentication.failures.pause.millis`.",
+    },
+    Setting {
+        name: "filbert.authentication.failures.pause.millis",
+        kind: Kind::Whole {
+            min: 0,
+            max: INT_MAX,
+            get: |draft| millis(draft.http.guesses.pause),
+            set: |draft, value| {
+                let pause = Duration::from_millis(value);
+                draft.http.guesses.pause = pause;
+                draft.postgres.guesses.pause = pause;
+                draft.postgres.key_guesses.pause = pause;
+                draft.config.door.guesses.pause = pause;
+            },
+        },
+        unit: "milliseconds",
+        doc: "After which time an address that was wrong too often may try once more, also with keys of cancel requests; 0 sets no limit.",
+    },
+    Setting {
+        name: "filbert.http.hosts",
+        kind: Kind::Text {
+            what: "names with commas between them, such as filbert.example.com, *.example.org",
+            get: |draft| if draft.http.hosts.is_empty() { none() } else { draft.http.hosts.join(", ") },
+            set: |draft, text| {
+                draft.http.hosts =
+                    text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
+                true
+            },
+        },
+        unit: "",
+        doc: "Names by which HTTP is reached, beside addresses, names without a dot, and those under `local`, `internal`, `svc` and the like. \
+              Requests to other names are refused where there are no users, since pages of strangers may send them.",
+    },
+    Setting {
+        name: "filbert.http.origins",
+        kind: Kind::Text {
+            what: "origins with commas between them, such as https://dashboard.example",
+            get: |draft| if draft.http.origins.is_empty() { none() } else { draft.http.origins.join(", ") },
+            set: |draft, text| {
+                draft.http.origins =
+                    text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
+                true
+            },
+        },
+        unit: "",
+        doc: "Pages of other servers that may send requests, as browsers name them.",
+    },
+    Setting {
+        name: "filbert.http.bodies.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.http.bodies_bytes_max as u64),
+            set: |draft, value| draft.http.bodies_bytes_max = saturating(value),
+        },
+        unit: "",
+        doc: "Memory of all bodies of HTTP requests and of what is made of them, as a part of `filbert.buffers.memory.max`; more are refused \
+              with 429.",
+    },
+    Setting {
+        name: "filbert.http.head.timeout.millis",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| millis(draft.http.head_timeout),
+            set: |draft, value| draft.http.head_timeout = Duration::from_millis(value),
+        },
+        unit: "milliseconds",
+        doc: "How long a new connection over HTTP may take until the head of its first request is there; then it is closed.",
+    },
+    Setting {
+        name: "filbert.http.idle.timeout.millis",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| millis(draft.http.idle_timeout),
+            set: |draft, value| draft.http.idle_timeout = Duration::from_millis(value),
+        },
+        unit: "milliseconds",
+        doc: "How long a connection over HTTP may be idle between requests, the next one's head included; then it is closed.",
+    },
+    Setting {
+        name: "filbert.http.body.timeout.millis",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| millis(draft.http.body_timeout),
+            set: |draft, value| draft.http.body_timeout = Duration::from_millis(value),
+        },
+        unit: "milliseconds",
+        doc: "How long to wait for the next bytes of a body; then the request is refused with 408.",
+    },
+    Setting {
+        name: "filbert.http.body.rate.min",
+        kind: Kind::Whole {
+            min: 1,
+            max: INT_MAX,
+            get: |draft| draft.http.body_rate_min as u64,
+            set: |draft, value| draft.http.body_rate_min = saturating(value),
+        },
+        unit: "bytes a second",
+        doc: "How fast a body must come, taken over all of it and after `filbert.http.body.timeout.millis`; a slower request is refused with 408.",
+    },
+    Setting {
         name: "filbert.http.enabled",
         kind: Kind::Flag { get: |draft| !draft.http_closed, set: |draft, on| draft.http_closed = !on },
         unit: "",
@@ -371,7 +511,10 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
             min: 0,
             max: 100_000,
             get: |draft| draft.config.query.parameters_max as u64,
-            set: |draft, value| draft.config.query.parameters_max = saturating(value),
+            set: |draft, value| {
+                draft.config.query.parameters_max = saturating(value);
+                draft.http.parameters_max = saturating(value);
+            },
         },
         unit: "parameters",
         doc: "Values that one SQL statement may take.",
@@ -530,6 +673,27 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
         },
         unit: "",
         doc: "Events that may wait for a slow client; beyond it, its connection is ended, since a client that lost events would be wrong without knowing it.",
+    },
+    Setting {
+        name: "filbert.events.memory.max",
+        kind: Kind::Bytes {
+            get: |draft| Some(draft.config.door.events_bytes_max as u64),
+            set: |draft, value| draft.config.door.events_bytes_max = saturating(value),
+        },
+        unit: "",
+        doc: "Memory of events that wait for all Hazelcast clients together, as a part of `filbert.buffers.memory.max` and at most half of it. A \
+              client with many of them for which there is no room is disconnected.",
+    },
+    Setting {
+        name: "filbert.query.cache.listeners.max",
+        kind: Kind::Whole {
+            min: 0,
+            max: INT_MAX,
+            get: |draft| draft.config.door.query_cache_listeners_max as u64,
+            set: |draft, value| draft.config.door.query_cache_listeners_max = saturating(value),
+        },
+        unit: "listeners",
+        doc: "Listeners to query caches of all clients; one more is refused.",
     },
     Setting {
         name: "filbert.unauthenticated.message.max",

@@ -76,6 +76,6 @@ fn current_setting(call: &Call<'_>) -> datafusion::common::Result<Value<'static>
 fn set_config(call: &Call<'_>) -> datafusion::common::Result<Value<'static>> {
     let Some(session) = call.session() else { return Err(failed("there is no session to set anything for")) };
     let value = check(call.text(0), call.text(1), call.dialect).map_err(carried)?;
-    session.set(call.text(0), Some(value.clone()));
+    session.set(call.text(0), Some(value.clone())).map_err(carried)?;
     Ok(of_text(value))
 }

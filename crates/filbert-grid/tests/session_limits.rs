@@ -1,0 +1,60 @@
+//! What a session of SQL keeps, and how much it may.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use filbert_grid::MemoryBudget;
+use filbert_grid::query::{Dialect, Session};
+
+fn session(bytes_max: usize, budget: &MemoryBudget) -> Session {
+    Session::new(Dialect::Postgres, "ann").within(bytes_max, budget)
+}
+
+#[test]
+fn settings_have_a_limit() {
+    let budget = MemoryBudget::new(1 << 30, "max");
+    let session = session(100_000, &budget);
+    session.set("a.b", Some("x".repeat(60_000))).unwrap();
+    let error = session.set("a.c", Some("x".repeat(60_000))).unwrap_err();
+    assert_eq!(error.sqlstate(), "53200");
+    assert!(error.message.contains("session_bytes_max"), "{error}");
+    // Another value of the same setting needs only what it has more.
+    session.set("a.b", Some("y".repeat(90_000))).unwrap();
+    session.set("a.b", None).unwrap();
+    session.set("a.c", Some("x".repeat(60_000))).unwrap();
+    drop(session);
+    assert_eq!(budget.used(), 0);
+}
+
+#[test]
+fn settings_of_all_sessions_share_one_room() {
+    let budget = MemoryBudget::new(10 << 20, "max");
+    let sessions: Vec<Session> = (0..300).map(|_| session(2 << 20, &budget)).collect();
+    let value = "x".repeat(1 << 20);
+    let set = sessions.iter().filter(|session| session.set("a.b", Some(value.clone())).is_ok()).count();
+    assert_eq!(set, 9);
+    // Few bytes always fit.
+    assert!(sessions.iter().all(|session| session.set("search_path", Some("s".into())).is_ok()));
+    drop(sessions);
+    assert_eq!(budget.used(), 0);
+}
+
+#[test]
+fn savepoints_have_a_limit() {
+    let budget = MemoryBudget::new(1 << 30, "max");
+    let session = session(100_000, &budget);
+    session.set("a.b", Some("x".repeat(20_000))).unwrap();
+    session.begin(None);
+    // They share settings that are the same.
+    for _ in 0..500 {
+        session.save("s".into()).unwrap();
+    }
+    assert!((0..1_000).any(|_| session.save("s".into()).is_err()));
+    session.end(true);
+    session.begin(None);
+    let set = (0..10).take_while(|n| {
+        session.set("a.b", Some(n.to_string().repeat(20_000))).is_ok() && session.save("s".into()).is_ok()
+    });
+    assert!(set.count() < 6, "each keeps settings of its own");
+    session.end(true);
+    assert!(session.setting("a.b").unwrap().starts_with('x'));
+}
