@@ -32,17 +32,16 @@ func runSeries(s *settings, kind string, count int, seed int64) (int, error) {
 			fmt.Printf("    %s %s\n", time.Now().UTC().Format("15:04:05.000"), fmt.Sprintf(format, words...))
 		}
 	}
-	n := &nemesis{cluster: c, random: random, workload: w, say: say, caller: participants[0].keeper}
-	crowd := startCrowd(participants, w, s.pace, random)
+	all := startCrowd(participants, w, s.rate, random)
+	n := &nemesis{cluster: c, random: random, crowds: []*crowd{all}, say: say, caller: participants[0].client.caller()}
 	time.Sleep(warmUp)
 	total := newFigures()
 	var longest, took []time.Duration
 	counted, failed := 0, error(nil)
 	for number := 1; number <= count && failed == nil; number++ {
 		// Histories of a key stay short: each fault has keys of its own.
-		n.workload = newWorkload(fmt.Sprintf("%s-%d", kind, number))
-		crowd.workload.Store(n.workload)
-		begun := crowd.history.now()
+		all.workload.Store(newWorkload(fmt.Sprintf("%s-%d", kind, number)))
+		begun := all.history.now()
 		if kind == "kill" {
 			failed = n.replace(n.leader(), 0)
 		} else {
@@ -52,11 +51,11 @@ func runSeries(s *settings, kind string, count int, seed int64) (int, error) {
 			failed = n.failed
 		}
 		if failed == nil {
-			failed = crowd.awaitServed(crowd.history.now())
+			failed = all.awaitServed(all.history.now())
 		}
-		took = append(took, crowd.history.now()-begun)
+		took = append(took, all.history.now()-begun)
 		// What was under way at its beginning is of this fault; all of it has ended by now.
-		records := crowd.history.since(counted)
+		records := all.history.since(counted)
 		counted += len(records)
 		of := newFigures()
 		of.add(records)
@@ -65,15 +64,16 @@ func runSeries(s *settings, kind string, count int, seed int64) (int, error) {
 		fmt.Printf("%s %3d: longest pause %5.2f s, over after %5.2f s, %d operations, errors: %s\n", kind, number,
 			quantile(of.longest, 1).Seconds(), took[len(took)-1].Seconds(), of.operations, of.errorsLine())
 		if s.verbose {
-			tellSlowest(crowd.history, records)
+			tellSlowest(all.history, records)
 		}
 	}
-	crowd.abandon()
-	lost, err := readEverywhere(c, crowd.history, n.workload)
+	all.abandon()
+	missing, err := readEverywhere(c, n.crowds)
+	lost := missing[0]
 	if failed == nil {
 		failed = err
 	}
-	findings, undecided, err := check(crowd.history, c.logs)
+	findings, undecided, err := check(all.history, c.logs)
 	if failed == nil {
 		failed = err
 	}
