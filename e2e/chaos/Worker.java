@@ -2,6 +2,7 @@
 
 import com.hazelcast.client.HazelcastClient;
 import com.hazelcast.client.config.ClientConfig;
+import com.hazelcast.client.config.RoutingMode;
 import com.hazelcast.core.HazelcastInstance;
 import com.hazelcast.core.HazelcastInstanceNotActiveException;
 import com.hazelcast.internal.json.Json;
@@ -133,7 +134,9 @@ public final class Worker {
         for (String address : operation.getString("value", "").split(",")) {
             config.getNetworkConfig().addAddress(address);
         }
-        config.getNetworkConfig().setSmartRouting(!operation.getString("routing", "").equals("unisocket"));
+        if (operation.getString("routing", "").equals("unisocket")) {
+            config.getNetworkConfig().getClusterRoutingConfig().setRoutingMode(RoutingMode.SINGLE_MEMBER);
+        }
         config.getConnectionStrategyConfig().getConnectionRetryConfig().setClusterConnectTimeoutMillis(CONNECT_MILLIS_MAX);
         clients.put(name, HazelcastClient.newHazelcastClient(config));
         return new Answer(null, true);

@@ -1,4 +1,4 @@
-// What clients do while faults are injected: all operations of maps on few keys, every value written once.
+// What clients do while faults are injected: all operations of maps, and updates by SQL, on few keys, every value written once.
 
 package main
 

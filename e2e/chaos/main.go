@@ -80,7 +80,7 @@ func chaos() (int, error) {
 	flag.IntVar(&s.histories, "histories", 3, "histories of each scenario, on one cluster")
 	flag.IntVar(&s.operations, "operations", 500, "operations of a history, at least")
 	flag.IntVar(&s.atOnce, "at-once", 1, "so many of the histories have one fault in common, each with threads of its own")
-	flag.Float64Var(&s.rate, "rate", 800, "operations a second of all histories that run at once together, as long as they are answered at once")
+	flag.Float64Var(&s.rate, "rate", 1_000, "operations a second of all histories that run at once together, as long as they are answered at once")
 	flag.BoolVar(&s.verbose, "verbose", false, "tell each fault")
 	flag.BoolVar(&s.planted, "planted", false, "the program has a defect that must be found: the run fails when it is not")
 	only := flag.String("scenario", "", "scenarios, separated by commas; all of them if empty: "+strings.Join(names, ", "))

@@ -1,5 +1,8 @@
-// Clients in other languages: one process for each language, which has clients by name. It reads an operation from each line and writes its
-// result to another, under the operation's number: those of different clients and threads overlap.
+// Clients in other languages: one process for each language, which has clients by name and threads by number.
+//
+// A worker prints `ready`. Then each line of its input is an operation (workerOp, JSON): `connect` and `close` start and end a client, the others are
+// made by one of its threads, to which locks belong. For each it prints a line with the result (workerResult) under the operation's number, within
+// operationLimit, else that the outcome is unknown; operations of different clients and threads overlap. It ends with its input.
 
 package main
 
