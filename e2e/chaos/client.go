@@ -11,6 +11,7 @@ import (
 	"github.com/hazelcast/hazelcast-go-client"
 	"github.com/hazelcast/hazelcast-go-client/hzerrors"
 	"github.com/hazelcast/hazelcast-go-client/logger"
+	"github.com/hazelcast/hazelcast-go-client/sql"
 	"github.com/hazelcast/hazelcast-go-client/types"
 )
 
@@ -172,6 +173,13 @@ func kindOf(err error) string {
 		if errors.Is(err, kind) {
 			return name
 		}
+	}
+	var statement *sql.Error
+	if errors.As(err, &statement) {
+		return fmt.Sprintf("SQL %d", statement.Code)
+	}
+	if errors.Is(err, hzerrors.ErrSQL) {
+		return "SQL"
 	}
 	return err.Error()
 }

@@ -120,16 +120,22 @@ class Client:
         raise ValueError(kind)
 
 
+def kind_of(error):
+    """The kind of an error, as all languages name it."""
+    code = getattr(error, "_code", None)
+    return type(error).__name__.removesuffix("Error") if code is None else f"SQL {code}"
+
+
 def answer(op, make):
     """Writes what an operation's result is."""
     try:
         value, truth = make()
         result = {"outcome": "acknowledged", "value": value or "", "truth": bool(truth)}
     except REFUSED as error:
-        result = {"outcome": "unknown" if op["kind"] in REPEATED else "refused", "error": type(error).__name__}
+        result = {"outcome": "unknown" if op["kind"] in REPEATED else "refused", "error": kind_of(error)}
     except Exception as error:
         logging.warning("%s: %r", op, error)
-        result = {"outcome": "unknown", "error": type(error).__name__}
+        result = {"outcome": "unknown", "error": kind_of(error)}
     with output:
         print(json.dumps({"id": op["id"], **result}), flush=True)
 
