@@ -92,15 +92,21 @@ func (c *connection) callerWithin(limit time.Duration) client {
 }
 
 // mapRegisters makes the mapping that SQL needs.
-func (c *connection) mapRegisters(w *workload) error {
+func mapRegisters(settings *settings, c *cluster) error {
+	made, err := connect("mapping", c.addresses(), false)
+	if err != nil {
+		return err
+	}
+	defer made.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
-	text := "CREATE OR REPLACE MAPPING " + w.registers + " TYPE IMap OPTIONS ('keyFormat' = 'varchar', 'valueFormat' = 'varchar')"
-	made, err := c.hazelcast.SQL().Execute(ctx, text)
+	registers := settings.newWorkload("").registers
+	text := "CREATE OR REPLACE MAPPING " + registers + " TYPE IMap OPTIONS ('keyFormat' = 'varchar', 'valueFormat' = 'varchar')"
+	result, err := made.hazelcast.SQL().Execute(ctx, text)
 	if err != nil {
-		return fmt.Errorf("making the mapping of %s: %w", w.registers, err)
+		return fmt.Errorf("making the mapping of %s: %w", registers, err)
 	}
-	return made.Close()
+	return result.Close()
 }
 
 func (c *caller) do(o op) result {

@@ -55,7 +55,11 @@ func startCluster(settings *settings, network *network, count int, name string) 
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return nil, err
 	}
-	c := &cluster{program: settings.member, network: network, logs: logs, ports: map[int]int{}, members: map[int]*member{}}
+	program := append([]string{}, settings.member...)
+	if settings.replicas > 0 {
+		program = append(program, "--replicas", fmt.Sprint(settings.replicas))
+	}
+	c := &cluster{program: program, network: network, logs: logs, ports: map[int]int{}, members: map[int]*member{}}
 	var join []string
 	for number := 1; number <= count; number++ {
 		address, err := c.memberAddress(number)

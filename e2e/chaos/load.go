@@ -23,10 +23,12 @@ const (
 type workload struct {
 	registers, locks, ledger string
 	prefix                   string
+	// sql tells whether there are updates by SQL.
+	sql bool
 }
 
-func newWorkload(prefix string) *workload {
-	return &workload{registers: "registers", locks: "locks", ledger: "ledger", prefix: prefix}
+func (s *settings) newWorkload(prefix string) *workload {
+	return &workload{registers: "registers", locks: "locks", ledger: "ledger", prefix: prefix, sql: s.sql}
 }
 
 func (w *workload) register(n int) string { return fmt.Sprintf("%s-register-%d", w.prefix, n) }
@@ -93,7 +95,7 @@ func (p *process) step() {
 		p.note(key, p.make(op{Kind: "replaceIfSame", Map: w.registers, Key: key, Expected: expected, Value: value}), value)
 	case choice < 74:
 		p.make(op{Kind: "remove", Map: w.registers, Key: key})
-	case choice < 80:
+	case choice < 80 && w.sql:
 		if updated := p.make(op{Kind: "sqlUpdate", Map: w.registers, Key: key, Value: value}); updated.Truth {
 			p.note(key, updated, value)
 		}
@@ -254,6 +256,9 @@ func clientsOf(settings *settings, c *cluster) ([]participant, func(), error) {
 			}(each.client)
 		}
 		ended.Wait()
+	}
+	if err := mapRegisters(settings, c); err != nil {
+		return nil, nil, err
 	}
 	for _, each := range []struct {
 		language  string

@@ -46,7 +46,7 @@ func runScenario(settings *settings, s scenario, seed int64, until time.Time) (*
 		}
 		n.crowds = nil
 		for number := first; number < first+count; number++ {
-			w := newWorkload(fmt.Sprintf("%s-%d", name, number))
+			w := settings.newWorkload(fmt.Sprintf("%s-%d", name, number))
 			n.crowds = append(n.crowds, startCrowd(participants, w, settings.rate/float64(count), random))
 		}
 		of, err := runHistories(settings, s, n, participants[0].client, c.logs)
@@ -105,7 +105,9 @@ func runHistories(settings *settings, s scenario, n *nemesis, keeps connected, f
 	for number, c := range n.crowds {
 		f := newFigures()
 		f.histories = 1
-		f.add(c.history.ofClients(c.history.since(0)))
+		records := c.history.ofClients(c.history.since(0))
+		f.add(records)
+		tellUnanswered(c.history, records)
 		f.lost = len(lost[number])
 		findings, undecided, err := check(c.history, filepath.Join(folder, c.workload.Load().prefix))
 		note(err)

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// failoverLimit is how long a failover may take: what takes longer is told one by one.
+const failoverLimit = 2 * time.Second
+
 // runSeries runs one fault so many times.
 func runSeries(s *settings, kind string, count int, seed int64) (int, error) {
 	network, err := s.newNetwork()
@@ -25,7 +28,7 @@ func runSeries(s *settings, kind string, count int, seed int64) (int, error) {
 		return 1, err
 	}
 	defer end()
-	w := newWorkload(kind)
+	w := s.newWorkload(kind)
 	random := rand.New(rand.NewSource(seed))
 	say := func(format string, words ...interface{}) {
 		if s.verbose {
@@ -40,7 +43,7 @@ func runSeries(s *settings, kind string, count int, seed int64) (int, error) {
 	counted, failed := 0, error(nil)
 	for number := 1; number <= count && failed == nil; number++ {
 		// Histories of a key stay short: each fault has keys of its own.
-		all.workload.Store(newWorkload(fmt.Sprintf("%s-%d", kind, number)))
+		all.workload.Store(s.newWorkload(fmt.Sprintf("%s-%d", kind, number)))
 		begun := all.history.now()
 		if kind == "kill" {
 			failed = n.replace(n.leader(), 0)
@@ -63,7 +66,7 @@ func runSeries(s *settings, kind string, count int, seed int64) (int, error) {
 		total.merge(of)
 		fmt.Printf("%s %3d: longest pause %5.2f s, over after %5.2f s, %d operations, errors: %s\n", kind, number,
 			quantile(of.longest, 1).Seconds(), took[len(took)-1].Seconds(), of.operations, of.errorsLine())
-		if s.verbose {
+		if s.verbose || quantile(of.longest, 1) > failoverLimit {
 			tellSlowest(all.history, records)
 		}
 	}
@@ -102,7 +105,20 @@ func tellSlowest(h *history, records []record) {
 		if number >= 5 && r.result.Outcome == acknowledged {
 			continue
 		}
-		at := func(since time.Duration) string { return h.begun.Add(since).UTC().Format("15:04:05.000") }
-		fmt.Printf("    %s .. %s %s: %s %s\n", at(r.call), at(r.returned), h.names[r.client], describe(asked{r.client, r.op}, r.result), r.op.Key)
+		tellRecord(h, r)
 	}
+}
+
+// tellUnanswered prints the operations that a client has given up.
+func tellUnanswered(h *history, records []record) {
+	for _, r := range records {
+		if r.result.Error == "TookTooLong" {
+			tellRecord(h, r)
+		}
+	}
+}
+
+func tellRecord(h *history, r record) {
+	at := func(since time.Duration) string { return h.begun.Add(since).UTC().Format("15:04:05.000") }
+	fmt.Printf("    %s .. %s %s: %s %s\n", at(r.call), at(r.returned), h.names[r.client], describe(asked{r.client, r.op}, r.result), r.op.Key)
 }
