@@ -257,8 +257,10 @@ func clientsOf(settings *settings, c *cluster) ([]participant, func(), error) {
 		}
 		ended.Wait()
 	}
-	if err := mapRegisters(settings, c); err != nil {
-		return nil, nil, err
+	if settings.sql {
+		if err := mapRegisters(settings, c); err != nil {
+			return nil, nil, err
+		}
 	}
 	for _, each := range []struct {
 		language  string
