@@ -1,22 +1,30 @@
-// The driver's own clients: Hazelcast's stock client for Go.
+// What a client is, and the driver's own: Hazelcast's stock client for Go.
 
 package main
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/hazelcast/hazelcast-go-client"
 	"github.com/hazelcast/hazelcast-go-client/hzerrors"
 	"github.com/hazelcast/hazelcast-go-client/logger"
+	"github.com/hazelcast/hazelcast-go-client/sql"
 	"github.com/hazelcast/hazelcast-go-client/types"
 )
 
-// client makes one operation at a time.
+// client makes one operation at a time, as a thread of a client does.
 type client interface {
 	do(o op) result
-	close()
+}
+
+// connected is a client, whose threads share its connections.
+type connected interface {
+	// caller is one more thread.
+	caller() client
+	stop()
 }
 
 // Errors that say that nothing was made: the request was not taken, however often the client sent it.
@@ -24,6 +32,9 @@ var refusals = []error{
 	hzerrors.ErrWrongTarget, hzerrors.ErrTargetNotMember, hzerrors.ErrHazelcastInstanceNotActive, hzerrors.ErrRetryableHazelcast,
 	hzerrors.ErrPartitionMigrating,
 }
+
+// repeated are operations that the client may have sent twice: the first may have been taken, though the last was not.
+var repeated = map[string]bool{"tryLock": true, "unlock": true, "sqlUpdate": true}
 
 // kinds are errors that are told apart in figures.
 var kinds = map[string]error{
@@ -72,12 +83,31 @@ type caller struct {
 }
 
 // caller gives the client one more thread.
-func (c *connection) caller() *caller {
+func (c *connection) caller() client { return c.callerWithin(operationLimit) }
+
+// callerWithin gives the client one more thread, which waits so long for an answer.
+func (c *connection) callerWithin(limit time.Duration) client {
 	var any hazelcast.Map
-	return &caller{connection: c, maps: map[string]*hazelcast.Map{}, locks: any.NewLockContext(context.Background()), limit: operationLimit}
+	return &caller{connection: c, maps: map[string]*hazelcast.Map{}, locks: any.NewLockContext(context.Background()), limit: limit}
 }
 
-func (c *caller) close() {}
+// mapRegisters makes the mapping that SQL needs.
+func mapRegisters(settings *settings, c *cluster) error {
+	made, err := connect("mapping", c.addresses(), false)
+	if err != nil {
+		return err
+	}
+	defer made.stop()
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	registers := settings.newWorkload("").registers
+	text := "CREATE OR REPLACE MAPPING " + registers + " TYPE IMap OPTIONS ('keyFormat' = 'varchar', 'valueFormat' = 'varchar')"
+	result, err := made.hazelcast.SQL().Execute(ctx, text)
+	if err != nil {
+		return fmt.Errorf("making the mapping of %s: %w", registers, err)
+	}
+	return result.Close()
+}
 
 func (c *caller) do(o op) result {
 	ctx, cancel := context.WithTimeout(c.locks, c.limit+time.Duration(o.WaitMillis)*time.Millisecond)
@@ -89,7 +119,7 @@ func (c *caller) do(o op) result {
 	}
 	r = result{Outcome: unknown, Error: kindOf(err)}
 	for _, refusal := range refusals {
-		if errors.Is(err, refusal) {
+		if errors.Is(err, refusal) && !repeated[o.Kind] {
 			r.Outcome = refused
 		}
 	}
@@ -97,6 +127,13 @@ func (c *caller) do(o op) result {
 }
 
 func (c *caller) make(ctx context.Context, o op) (result, error) {
+	if o.Kind == "sqlUpdate" {
+		updated, err := c.connection.hazelcast.SQL().Execute(ctx, "UPDATE "+o.Map+" SET this = ? WHERE __key = ?", o.Value, o.Key)
+		if err != nil {
+			return result{}, err
+		}
+		return result{Truth: updated.UpdateCount() > 0}, updated.Close()
+	}
 	m := c.maps[o.Map]
 	if m == nil {
 		var err error
@@ -142,6 +179,13 @@ func kindOf(err error) string {
 		if errors.Is(err, kind) {
 			return name
 		}
+	}
+	var statement *sql.Error
+	if errors.As(err, &statement) {
+		return fmt.Sprintf("SQL %d", statement.Code)
+	}
+	if errors.Is(err, hzerrors.ErrSQL) {
+		return "SQL"
 	}
 	return err.Error()
 }

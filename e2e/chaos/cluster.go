@@ -44,7 +44,9 @@ type cluster struct {
 	lock     sync.Mutex
 	members  map[int]*member
 	starts   int
-	observer *worker
+	observer *workerClient
+	// asks is the observer's thread.
+	asks client
 }
 
 // startCluster starts so many members at once and returns when all of them serve.
@@ -53,7 +55,11 @@ func startCluster(settings *settings, network *network, count int, name string) 
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return nil, err
 	}
-	c := &cluster{program: settings.member, network: network, logs: logs, ports: map[int]int{}, members: map[int]*member{}}
+	program := append([]string{}, settings.member...)
+	if settings.replicas > 0 {
+		program = append(program, "--replicas", fmt.Sprint(settings.replicas))
+	}
+	c := &cluster{program: program, network: network, logs: logs, ports: map[int]int{}, members: map[int]*member{}}
 	var join []string
 	for number := 1; number <= count; number++ {
 		address, err := c.memberAddress(number)
@@ -78,11 +84,15 @@ func startCluster(settings *settings, network *network, count int, name string) 
 			return nil, err
 		}
 	}
-	var err error
-	if c.observer, err = startWorker(settings, "observer", c.addresses()); err != nil {
+	w, err := settings.worker(python)
+	if err == nil {
+		c.observer, err = w.connect("observer", c.addresses(), false)
+	}
+	if err != nil {
 		c.stop()
 		return nil, err
 	}
+	c.asks = c.observer.caller()
 	return c, nil
 }
 
@@ -230,7 +240,7 @@ func (c *cluster) addresses() []string {
 func (c *cluster) leaderOf(key string) (*member, error) {
 	deadline := time.Now().Add(startLimit)
 	for {
-		result := c.observer.do(op{Kind: "leader", Key: key})
+		result := c.asks.do(op{Kind: "leader", Key: key})
 		for _, m := range c.running() {
 			if result.Outcome == acknowledged && result.Value == c.addressOf(m) {
 				return m, nil
@@ -245,7 +255,7 @@ func (c *cluster) leaderOf(key string) (*member, error) {
 
 // groupOf is the group of partitions that a key is in.
 func (c *cluster) groupOf(key string) string {
-	return c.observer.do(op{Kind: "group", Key: key}).Value
+	return c.asks.do(op{Kind: "group", Key: key}).Value
 }
 
 // kill ends a member as a power cut does.

@@ -38,7 +38,7 @@ type result struct {
 	Outcome outcome `json:"outcome"`
 	// Value is the value that was read or replaced; empty when there was none.
 	Value string `json:"value,omitempty"`
-	// Truth answers replaceIfSame, tryLock and unlock.
+	// Truth answers replaceIfSame, tryLock and unlock, and tells of sqlUpdate whether it changed a row.
 	Truth bool `json:"truth,omitempty"`
 	// Error is the kind of error, where there was one.
 	Error string `json:"error,omitempty"`
@@ -65,11 +65,11 @@ type history struct {
 	records []record
 	// names of clients, by number.
 	names []string
-	// witnesses are those that ask members that must not answer: how long they wait is no figure.
-	witnesses map[int]bool
+	// observers are those whose waiting is no figure: witnesses, which ask members that must not answer, and who reads everything in the end.
+	observers map[int]bool
 }
 
-func newHistory() *history { return &history{begun: time.Now(), witnesses: map[int]bool{}} }
+func newHistory() *history { return &history{begun: time.Now(), observers: map[int]bool{}} }
 
 // now is the time since the beginning.
 func (h *history) now() time.Duration { return time.Since(h.begun) }
@@ -82,12 +82,12 @@ func (h *history) client(name string) int {
 	return len(h.names) - 1
 }
 
-// witness gives a witness its number.
-func (h *history) witness(name string) int {
+// observer gives one whose waiting is no figure its number.
+func (h *history) observer(name string) int {
 	number := h.client(name)
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	h.witnesses[number] = true
+	h.observers[number] = true
 	return number
 }
 
@@ -109,15 +109,26 @@ func (h *history) since(from int) []record {
 	return append([]record{}, h.records[from:]...)
 }
 
-// withoutWitnesses are those of the records that are not of witnesses.
-func (h *history) withoutWitnesses(records []record) []record {
+// ofClients are those of the records that are not of observers.
+func (h *history) ofClients(records []record) []record {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	var others []record
 	for _, r := range records {
-		if !h.witnesses[r.client] {
+		if !h.observers[r.client] {
 			others = append(others, r)
 		}
 	}
 	return others
+}
+
+// written is what was acknowledged to be in a map of which each key is written once.
+func (h *history) written(ledger string) map[string]string {
+	written := map[string]string{}
+	for _, r := range h.since(0) {
+		if r.op.Map == ledger && r.op.Kind == "set" && r.result.Outcome == acknowledged {
+			written[r.op.Key] = r.op.Value
+		}
+	}
+	return written
 }

@@ -1,4 +1,4 @@
-// What clients do while faults are injected: all operations of maps on few keys, every value written once.
+// What clients do while faults are injected: all operations of maps, and updates by SQL, on few keys, every value written once.
 
 package main
 
@@ -23,10 +23,12 @@ const (
 type workload struct {
 	registers, locks, ledger string
 	prefix                   string
+	// sql tells whether there are updates by SQL.
+	sql bool
 }
 
-func newWorkload(prefix string) *workload {
-	return &workload{registers: "registers", locks: "locks", ledger: "ledger", prefix: prefix}
+func (s *settings) newWorkload(prefix string) *workload {
+	return &workload{registers: "registers", locks: "locks", ledger: "ledger", prefix: prefix, sql: s.sql}
 }
 
 func (w *workload) register(n int) string { return fmt.Sprintf("%s-register-%d", w.prefix, n) }
@@ -93,7 +95,11 @@ func (p *process) step() {
 		p.note(key, p.make(op{Kind: "replaceIfSame", Map: w.registers, Key: key, Expected: expected, Value: value}), value)
 	case choice < 74:
 		p.make(op{Kind: "remove", Map: w.registers, Key: key})
-	case choice < 84 && p.takesLocks && p.held == "":
+	case choice < 80 && w.sql:
+		if updated := p.make(op{Kind: "sqlUpdate", Map: w.registers, Key: key, Value: value}); updated.Truth {
+			p.note(key, updated, value)
+		}
+	case choice < 89 && p.takesLocks && p.held == "":
 		// One more is held throughout: see keeper.
 		lock := w.lock(p.random.Intn(lockKeys + 1))
 		wait := p.random.Intn(2) * p.random.Intn(1_000)
@@ -150,17 +156,22 @@ type crowd struct {
 	count    atomic.Int64
 }
 
-// startCrowd has all clients begin.
-func startCrowd(of []participant, w *workload, pace time.Duration, random *rand.Rand) *crowd {
+// startCrowd has threads of all clients begin, which make so many operations a second together, as long as they are answered at once.
+func startCrowd(of []participant, w *workload, rate float64, random *rand.Rand) *crowd {
 	c := &crowd{history: newHistory(), stop: make(chan struct{})}
 	c.workload.Store(w)
 	for _, each := range of {
-		p := &process{
-			number: c.history.client(each.name), client: each.client, history: c.history, workload: &c.workload,
-			random: rand.New(rand.NewSource(random.Int63())), takesLocks: each.takesLocks, pace: pace, seen: map[string]string{},
-			count: &c.count,
+		for thread := 0; thread < each.threads; thread++ {
+			p := &process{
+				number: c.history.client(fmt.Sprintf("%s.%d", each.name, thread)), client: each.client.caller(), history: c.history,
+				workload: &c.workload, random: rand.New(rand.NewSource(random.Int63())), takesLocks: each.takesLocks,
+				seen: map[string]string{}, count: &c.count,
+			}
+			c.processes = append(c.processes, p)
 		}
-		c.processes = append(c.processes, p)
+	}
+	for _, p := range c.processes {
+		p.pace = time.Duration(float64(len(c.processes)) / rate * float64(time.Second))
 	}
 	for _, p := range c.processes {
 		c.done.Add(1)
@@ -224,49 +235,62 @@ func (c *crowd) abandon() {
 	c.done.Wait()
 }
 
-// participant is a client that takes part in histories.
+// participant is a client that takes part in histories, in each with so many threads.
 type participant struct {
 	name       string
-	client     client
+	client     connected
 	takesLocks bool
-	// keeper is one more thread of the client.
-	keeper *caller
+	threads    int
 }
 
 // clientsOf connects the clients of all languages to a cluster; the function ends them.
 func clientsOf(settings *settings, c *cluster) ([]participant, func(), error) {
 	var all []participant
-	var ends []func()
 	end := func() {
-		for _, each := range ends {
-			each()
+		var ended sync.WaitGroup
+		for _, each := range all {
+			ended.Add(1)
+			go func(client connected) {
+				defer ended.Done()
+				client.stop()
+			}(each.client)
+		}
+		ended.Wait()
+	}
+	if settings.sql {
+		if err := mapRegisters(settings, c); err != nil {
+			return nil, nil, err
 		}
 	}
-	for n := 0; n < 3; n++ {
-		isUnisocket := n == 2
-		name := fmt.Sprintf("go-%d", n)
-		if isUnisocket {
-			name = "go-unisocket"
+	for _, each := range []struct {
+		language  string
+		unisocket bool
+		threads   int
+	}{
+		{"go", false, 2}, {"go", true, 1}, {python, false, 2}, {java, false, 2}, {java, true, 1}, {rust, false, 2}, {rust, true, 1},
+	} {
+		name := each.language
+		if each.unisocket {
+			name += "-unisocket"
 		}
-		connected, err := connect(name, c.addresses(), isUnisocket)
+		made, err := clientOf(settings, each.language, name, c.addresses(), each.unisocket)
 		if err != nil {
 			end()
 			return nil, nil, fmt.Errorf("connecting %s: %w", name, err)
 		}
-		ends = append(ends, connected.stop)
-		for thread := 0; thread < 2; thread++ {
-			all = append(all, participant{fmt.Sprintf("%s.%d", name, thread), connected.caller(), !isUnisocket, connected.caller()})
-		}
-	}
-	for n := 0; n < 2; n++ {
-		name := fmt.Sprintf("python-%d", n)
-		w, err := startWorker(settings, name, c.addresses())
-		if err != nil {
-			end()
-			return nil, nil, err
-		}
-		ends = append(ends, w.stop)
-		all = append(all, participant{name: name, client: w, takesLocks: true})
+		// The locks of a client with one connection go with that.
+		all = append(all, participant{name: name, client: made, takesLocks: !each.unisocket, threads: each.threads})
 	}
 	return all, end, nil
+}
+
+func clientOf(settings *settings, language, name string, addresses []string, unisocket bool) (connected, error) {
+	if language == "go" {
+		return connect(name, addresses, unisocket)
+	}
+	w, err := settings.worker(language)
+	if err != nil {
+		return nil, err
+	}
+	return w.connect(name, addresses, unisocket)
 }

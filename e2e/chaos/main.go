@@ -1,11 +1,13 @@
 // Chaos: a cluster of real members loses nothing that it acknowledged, its histories are linearizable, and clients see a failover as a pause.
 //
 // Real members in namespaces of their own, stock clients in several languages, faults by name, histories that Porcupine checks. The words
-// that start a member are in FILBERT_E2E_MEMBER, a JSON array, as in all suites.
+// that start a member are in FILBERT_E2E_MEMBER, a JSON array, as in all suites; FILBERT_CHAOS_WORKERS is an object of such arrays, the words that
+// start the clients of each language.
 //
 //	main -> run: a history = load (clients) + scenarios (faults) -> model (Porcupine) -> figures
 //	     -> series: the same fault many times, for figures
-//	sandbox: namespaces and links    cluster: members    client, worker: clients in Go and Python    witness: clients of one member alone
+//	sandbox: namespaces and links    cluster: members    client: clients in Go    worker: clients in Python, Java and Rust
+//	witness: clients of one member alone
 //
 // Defects that are planted (folder planted) show that the checks find them.
 
@@ -28,13 +30,18 @@ const statusLeftOut = 3
 
 // settings of a run.
 type settings struct {
-	member     []string
-	python     string
+	member []string
+	// languages are the words that start the worker of a language, and workers those that run.
+	languages  map[string][]string
+	workers    map[string]*worker
 	out        string
 	members    int
 	histories  int
+	atOnce     int
 	operations int
-	pace       time.Duration
+	rate       float64
+	replicas   int
+	sql        bool
 	verbose    bool
 	sandboxed  bool
 	// planted tells that the program has a defect that must be found.
@@ -74,7 +81,10 @@ func chaos() (int, error) {
 	flag.IntVar(&s.members, "members", 3, "members of a cluster: 3 or 5")
 	flag.IntVar(&s.histories, "histories", 3, "histories of each scenario, on one cluster")
 	flag.IntVar(&s.operations, "operations", 500, "operations of a history, at least")
-	flag.DurationVar(&s.pace, "pace", 25*time.Millisecond, "between two operations of a client")
+	flag.IntVar(&s.atOnce, "at-once", 1, "so many of the histories have one fault in common, each with threads of its own")
+	flag.Float64Var(&s.rate, "rate", 1_000, "operations a second of all histories that run at once together, as long as they are answered at once")
+	flag.IntVar(&s.replicas, "replicas", 0, "members that hold each partition; 0: as many as the program's default says")
+	flag.BoolVar(&s.sql, "sql", true, "clients make updates by SQL as well, which members answer that hold all partitions")
 	flag.BoolVar(&s.verbose, "verbose", false, "tell each fault")
 	flag.BoolVar(&s.planted, "planted", false, "the program has a defect that must be found: the run fails when it is not")
 	only := flag.String("scenario", "", "scenarios, separated by commas; all of them if empty: "+strings.Join(names, ", "))
@@ -83,13 +93,15 @@ func chaos() (int, error) {
 	kills := flag.Int("kills", 0, "instead: kill a leader so many times under load, each time replaced by a new member")
 	joins := flag.Int("joins", 0, "instead: have a member join and leave in order so many times under load")
 	out := flag.String("out", "", "folder for logs of members and drawings of violations [default: a new one]")
-	flag.StringVar(&s.python, "python", "python3", "a Python that has Hazelcast's client")
 	flag.Parse()
+	if err := json.Unmarshal([]byte(os.Getenv("FILBERT_CHAOS_WORKERS")), &s.languages); err != nil {
+		return 1, fmt.Errorf("FILBERT_CHAOS_WORKERS is not set; run `cargo xtask chaos`")
+	}
 	if err := json.Unmarshal([]byte(os.Getenv("FILBERT_E2E_MEMBER")), &s.member); err != nil || len(s.member) == 0 {
 		return 1, fmt.Errorf("FILBERT_E2E_MEMBER is not set; run `cargo xtask chaos`")
 	}
-	if s.members < 3 || s.members > 9 || s.histories < 1 || s.operations < 1 || s.pace <= 0 {
-		return 1, fmt.Errorf("expected 3 to 9 members, and at least one history of one operation")
+	if s.members < 3 || s.members > 9 || s.histories < 1 || s.atOnce < 1 || s.operations < 1 || s.rate <= 0 {
+		return 1, fmt.Errorf("expected 3 to 9 members, at least one history of one operation, one at once, and a rate above 0")
 	}
 	s.sandboxed = os.Getenv(insideVariable) != ""
 	if !s.sandboxed {
@@ -107,6 +119,8 @@ func chaos() (int, error) {
 		return 1, err
 	}
 	stopOnSignal()
+	s.workers = map[string]*worker{}
+	defer s.endWorkers()
 	fmt.Printf("seed %d, %d members, logs in %s, load of the machine %s\n", *seed, s.members, s.out, load())
 	switch {
 	case *kills > 0:

@@ -58,6 +58,11 @@ func stepRegister(value string, o op, r result) (bool, interface{}) {
 			return !isKnown || r.Truth, o.Value
 		}
 		return !isKnown || !r.Truth, value
+	case "sqlUpdate":
+		if value == "" {
+			return !isKnown || !r.Truth, value
+		}
+		return !isKnown || r.Truth, o.Value
 	}
 	return false, value
 }
@@ -107,7 +112,7 @@ func describe(input, output interface{}) string {
 	switch {
 	case r.Outcome != acknowledged:
 		words = append(words, "->", string(r.Outcome), r.Error)
-	case a.op.Kind == "replaceIfSame" || a.op.Kind == "tryLock" || a.op.Kind == "unlock":
+	case a.op.Kind == "replaceIfSame" || a.op.Kind == "sqlUpdate" || a.op.Kind == "tryLock" || a.op.Kind == "unlock":
 		words = append(words, "->", fmt.Sprint(r.Truth))
 	case a.op.Kind != "set":
 		words = append(words, "->", fmt.Sprintf("%q", r.Value))

@@ -45,6 +45,17 @@ func TestHistoriesThatAreRight(t *testing.T) {
 		"a refused put": {
 			at(0, 0, 1, "set", "1", result{Outcome: refused}), at(1, 2, 3, "get", "", result{}),
 		},
+		"SQL changes the value that is there": {
+			at(0, 0, 1, "set", "1", result{}), at(1, 2, 3, "sqlUpdate", "2", result{Truth: true}), at(0, 4, 5, "get", "", result{Value: "2"}),
+		},
+		"SQL finds no value": {at(0, 0, 1, "sqlUpdate", "1", result{}), at(1, 2, 3, "get", "", result{})},
+		"an unknown update that was made late": {
+			at(0, 0, 1, "sqlUpdate", "2", lost), at(1, 2, 3, "set", "1", result{}), at(1, 4, 5, "get", "", result{Value: "1"}),
+			at(1, 6, 7, "get", "", result{Value: "2"}),
+		},
+		"an unknown update that found nothing": {
+			at(0, 0, 9, "sqlUpdate", "2", lost), at(1, 2, 3, "set", "1", result{}), at(1, 4, 5, "get", "", result{Value: "1"}),
+		},
 		"a lock that goes round": {
 			at(0, 0, 1, "tryLock", "", result{Truth: true}), at(1, 2, 3, "tryLock", "", result{}),
 			at(0, 4, 5, "unlock", "", result{Truth: true}), at(1, 6, 7, "tryLock", "", result{Truth: true}),
@@ -70,6 +81,17 @@ func TestHistoriesThatAreWrong(t *testing.T) {
 		"two replace the same value": {
 			at(0, 0, 1, "set", "1", result{}), at(0, 2, 5, "replaceIfSame", "1 2", result{Truth: true}),
 			at(1, 2, 5, "replaceIfSame", "1 3", result{Truth: true}),
+		},
+		"SQL makes a value where none was": {at(0, 0, 1, "sqlUpdate", "1", result{Outcome: unknown}), at(1, 2, 3, "get", "", result{Value: "1"})},
+		"SQL does not find a value that is there": {
+			at(0, 0, 1, "set", "1", result{}), at(1, 2, 3, "sqlUpdate", "2", result{}), at(0, 4, 5, "get", "", result{Value: "1"}),
+		},
+		"an update by SQL is lost": {
+			at(0, 0, 1, "set", "1", result{}), at(1, 2, 3, "sqlUpdate", "2", result{Truth: true}), at(0, 4, 5, "get", "", result{Value: "1"}),
+		},
+		"an update by SQL is made twice": {
+			at(0, 0, 1, "set", "1", result{}), at(1, 2, 9, "sqlUpdate", "2", result{Truth: true}), at(0, 3, 4, "get", "", result{Value: "2"}),
+			at(2, 5, 6, "set", "3", result{}), at(0, 7, 8, "get", "", result{Value: "2"}),
 		},
 		"two hold one lock": {
 			at(0, 0, 1, "tryLock", "", result{Truth: true}), at(1, 2, 3, "tryLock", "", result{Truth: true}),

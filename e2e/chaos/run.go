@@ -1,4 +1,5 @@
-// Histories: clients at work, a scenario, the final reads, and the check.
+// Histories: clients at work, a scenario, the final reads, and the check. Several histories may have one fault in common: each has its own keys,
+// threads of clients, record and check.
 
 package main
 
@@ -6,6 +7,7 @@ import (
 	"fmt"
 	"math/rand"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -31,74 +33,107 @@ func runScenario(settings *settings, s scenario, seed int64, until time.Time) (*
 		return nil, err
 	}
 	defer end()
-	for number := 0; number < settings.histories && (number == 0 || time.Now().Before(until)); number++ {
-		w := newWorkload(fmt.Sprintf("%s-%d", name, number))
-		say := func(format string, words ...interface{}) {
-			if settings.verbose {
-				fmt.Printf("    %s %s\n", time.Now().UTC().Format("15:04:05.000"), fmt.Sprintf(format, words...))
-			}
+	say := func(format string, words ...interface{}) {
+		if settings.verbose {
+			fmt.Printf("    %s %s\n", time.Now().UTC().Format("15:04:05.000"), fmt.Sprintf(format, words...))
 		}
-		n := &nemesis{cluster: c, random: random, workload: w, say: say, caller: participants[0].keeper}
-		of, err := runHistory(settings, s, n, participants, filepath.Join(c.logs, fmt.Sprint(number)))
-		if of != nil {
-			all.merge(of)
+	}
+	n := &nemesis{cluster: c, random: random, say: say, caller: participants[0].client.caller()}
+	for first := 0; first < settings.histories && (first == 0 || time.Now().Before(until)); first += settings.atOnce {
+		count := settings.histories - first
+		if count > settings.atOnce {
+			count = settings.atOnce
 		}
+		n.crowds = nil
+		for number := first; number < first+count; number++ {
+			w := settings.newWorkload(fmt.Sprintf("%s-%d", name, number))
+			n.crowds = append(n.crowds, startCrowd(participants, w, settings.rate/float64(count), random))
+		}
+		of, err := runHistories(settings, s, n, participants[0].client, c.logs)
+		all.merge(of)
 		if err != nil {
-			return all, fmt.Errorf("history %d: %w", number, err)
+			return all, fmt.Errorf("histories %d to %d: %w", first, first+count-1, err)
 		}
 		if of.findings > 0 {
-			return all, fmt.Errorf("history %d: the cluster broke its promises", number)
+			return all, fmt.Errorf("histories %d to %d: the cluster broke its promises", first, first+count-1)
 		}
 	}
 	return all, nil
 }
 
-// runHistory runs one history and checks it.
-func runHistory(settings *settings, s scenario, n *nemesis, of []participant, folder string) (*figures, error) {
-	crowd := startCrowd(of, n.workload, settings.pace, n.random)
-	n.history = crowd.history
-	release, failed := crowd.keep(of[1].keeper)
+// runHistories runs the histories of the crowds, which have begun, under one fault, and checks each.
+func runHistories(settings *settings, s scenario, n *nemesis, keeps connected, folder string) (*figures, error) {
+	var failed error
+	note := func(err error) {
+		if failed == nil {
+			failed = err
+		}
+	}
+	var releases []func()
+	for _, c := range n.crowds {
+		release, err := c.keep(keeps.caller())
+		note(err)
+		if release != nil {
+			releases = append(releases, release)
+		}
+	}
 	time.Sleep(warmUp)
 	if failed == nil {
-		failed = s.fault(n)
+		note(s.fault(n))
+		note(n.failed)
 	}
-	if failed == nil {
-		failed = n.failed
-	}
-	if err := n.cluster.mend(); err != nil && failed == nil {
-		failed = err
-	}
+	note(n.cluster.mend())
 	n.say("all faults are over")
-	if failed == nil {
-		failed = crowd.awaitServed(crowd.history.now())
+	for _, c := range n.crowds {
+		if failed == nil {
+			note(c.awaitServed(c.history.now()))
+		}
 	}
-	if failed == nil {
-		crowd.end(int64(settings.operations))
-	} else {
-		crowd.abandon()
+	inParallel(len(n.crowds), func(number int) {
+		if failed == nil {
+			n.crowds[number].end(int64(settings.operations))
+		} else {
+			n.crowds[number].abandon()
+		}
+	})
+	inParallel(len(releases), func(number int) { releases[number]() })
+	n.say("all clients have ended")
+	all := newFigures()
+	lost, err := readEverywhere(n.cluster, n.crowds)
+	note(err)
+	n.say("all members were read")
+	for number, c := range n.crowds {
+		f := newFigures()
+		f.histories = 1
+		records := c.history.ofClients(c.history.since(0))
+		f.add(records)
+		tellUnanswered(c.history, records)
+		f.lost = len(lost[number])
+		findings, undecided, err := check(c.history, filepath.Join(folder, c.workload.Load().prefix))
+		note(err)
+		f.undecided = undecided
+		for _, each := range lost[number] {
+			findings = append(findings, finding{what: each})
+		}
+		f.findings = len(findings)
+		tell(findings)
+		all.merge(f)
 	}
-	if release != nil {
-		release()
+	n.say("all histories are checked")
+	return all, failed
+}
+
+// inParallel calls a function with each number below that one.
+func inParallel(count int, work func(number int)) {
+	var done sync.WaitGroup
+	for number := 0; number < count; number++ {
+		done.Add(1)
+		go func(number int) {
+			defer done.Done()
+			work(number)
+		}(number)
 	}
-	f := newFigures()
-	f.histories = 1
-	f.add(crowd.history.withoutWitnesses(crowd.history.since(0)))
-	lost, err := readEverywhere(n.cluster, crowd.history, n.workload)
-	if err != nil && failed == nil {
-		failed = err
-	}
-	f.lost = len(lost)
-	findings, undecided, err := check(crowd.history, folder)
-	if err != nil && failed == nil {
-		failed = err
-	}
-	f.undecided = undecided
-	for _, each := range lost {
-		findings = append(findings, finding{what: each})
-	}
-	f.findings = len(findings)
-	tell(findings)
-	return f, failed
+	done.Wait()
 }
 
 // tell prints what must not be, at most some of it.
@@ -115,47 +150,57 @@ func tell(findings []finding) {
 	}
 }
 
-// readEverywhere reads all keys through each member, which is a part of the history. What was acknowledged in the ledger must be there:
-// what is not is told.
-func readEverywhere(c *cluster, h *history, w *workload) ([]string, error) {
-	written := map[string]string{}
-	for _, r := range h.since(0) {
-		if r.op.Map == w.ledger && r.result.Outcome == acknowledged {
-			written[r.op.Key] = r.op.Value
-		}
-	}
-	var lost []string
+// readEverywhere reads all keys of all histories through each member, which is a part of the histories. What was acknowledged in the ledger must be
+// there: what is not is told, history by history.
+func readEverywhere(c *cluster, crowds []*crowd) ([][]string, error) {
+	lost := make([][]string, len(crowds))
 	for _, m := range c.running() {
 		connected, err := connect("reader", []string{c.addressOf(m)}, true)
 		if err != nil {
-			return nil, fmt.Errorf("member %d lets no client in after the last fault: %w", m.number, err)
+			return lost, fmt.Errorf("member %d lets no client in after the last fault: %w", m.number, err)
 		}
-		number, reader := h.client(fmt.Sprintf("reader-%d", m.number)), connected.caller()
-		read := func(o op) (result, error) {
-			deadline := time.Now().Add(recoveryLimit)
-			for {
-				if r := h.make(number, reader, o); r.Outcome == acknowledged {
-					return r, nil
-				} else if time.Now().After(deadline) {
-					return r, fmt.Errorf("member %d does not serve %q %s after the last fault: %s", m.number, o.Key, recoveryLimit, r.Error)
-				}
-			}
-		}
-		for n := 0; n < registerKeys && err == nil; n++ {
-			_, err = read(op{Kind: "get", Map: w.registers, Key: w.register(n)})
-		}
-		for key, value := range written {
-			if err != nil {
-				break
-			}
-			var r result
-			if r, err = read(op{Kind: "get", Map: w.ledger, Key: key}); err == nil && r.Value != value {
-				lost = append(lost, fmt.Sprintf("member %d has %q of %q, and %q was acknowledged", m.number, r.Value, key, value))
-			}
-		}
+		errs := make([]error, len(crowds))
+		inParallel(len(crowds), func(number int) {
+			var missing []string
+			missing, errs[number] = readAll(m, connected.caller(), crowds[number])
+			lost[number] = append(lost[number], missing...)
+		})
 		connected.stop()
+		for _, err := range errs {
+			if err != nil {
+				return lost, err
+			}
+		}
+	}
+	return lost, nil
+}
+
+// readAll reads all keys of a history through a member.
+func readAll(m *member, reader client, c *crowd) (lost []string, err error) {
+	h, w := c.history, c.workload.Load()
+	number := h.observer(fmt.Sprintf("reader-%d", m.number))
+	read := func(o op) (result, error) {
+		deadline := time.Now().Add(recoveryLimit)
+		for {
+			if r := h.make(number, reader, o); r.Outcome == acknowledged {
+				return r, nil
+			} else if time.Now().After(deadline) {
+				return r, fmt.Errorf("member %d does not serve %q %s after the last fault: %s", m.number, o.Key, recoveryLimit, r.Error)
+			}
+		}
+	}
+	for n := 0; n < registerKeys; n++ {
+		if _, err := read(op{Kind: "get", Map: w.registers, Key: w.register(n)}); err != nil {
+			return lost, err
+		}
+	}
+	for key, value := range h.written(w.ledger) {
+		r, err := read(op{Kind: "get", Map: w.ledger, Key: key})
 		if err != nil {
 			return lost, err
+		}
+		if r.Value != value {
+			lost = append(lost, fmt.Sprintf("member %d has %q of %q, and %q was acknowledged", m.number, r.Value, key, value))
 		}
 	}
 	return lost, nil

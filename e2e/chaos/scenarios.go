@@ -53,12 +53,12 @@ var scenarios = []scenario{
 
 // nemesis injects faults.
 type nemesis struct {
-	cluster  *cluster
-	random   *rand.Rand
-	workload *workload
-	history  *history
+	cluster *cluster
+	random  *rand.Rand
+	// crowds are the clients of all histories that have this fault.
+	crowds []*crowd
 	// caller is a client of the nemesis's own.
-	caller *caller
+	caller client
 	say    func(format string, words ...interface{})
 	// failed is the first thing that could not be found out.
 	failed error
@@ -74,9 +74,12 @@ func (n *nemesis) any() *member {
 	return running[n.random.Intn(len(running))]
 }
 
+// workload is that of one of the histories.
+func (n *nemesis) workload() *workload { return n.crowds[n.random.Intn(len(n.crowds))].workload.Load() }
+
 // leader leads one of the keys.
 func (n *nemesis) leader() *member {
-	m, err := n.cluster.leaderOf(n.workload.register(n.random.Intn(registerKeys)))
+	m, err := n.cluster.leaderOf(n.workload().register(n.random.Intn(registerKeys)))
 	if err != nil {
 		n.failed = err
 		return n.any()
@@ -264,7 +267,8 @@ func leaveAndReplace(n *nemesis) error {
 // joinBySnapshot has a lock that is held throughout be led by a member that was brought it by a snapshot: until it is, whoever leads it is replaced,
 // after more was written to the groups of some keys than their logs keep.
 func joinBySnapshot(n *nemesis) error {
-	kept := n.workload.lock(lockKeys)
+	w := n.workload()
+	kept := w.lock(lockKeys)
 	brought := map[*member]bool{}
 	for {
 		leads, err := n.cluster.leaderOf(kept)
@@ -274,7 +278,7 @@ func joinBySnapshot(n *nemesis) error {
 		if brought[leads] {
 			break
 		}
-		for _, key := range []string{kept, n.workload.lock(0), n.workload.register(0), n.workload.register(1)} {
+		for _, key := range []string{kept, w.lock(0), w.register(0), w.register(1)} {
 			if err := n.fill(key); err != nil {
 				return err
 			}

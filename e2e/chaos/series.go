@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// failoverLimit is how long a failover may take: what takes longer is told one by one.
+const failoverLimit = 2 * time.Second
+
 // runSeries runs one fault so many times.
 func runSeries(s *settings, kind string, count int, seed int64) (int, error) {
 	network, err := s.newNetwork()
@@ -25,24 +28,23 @@ func runSeries(s *settings, kind string, count int, seed int64) (int, error) {
 		return 1, err
 	}
 	defer end()
-	w := newWorkload(kind)
+	w := s.newWorkload(kind)
 	random := rand.New(rand.NewSource(seed))
 	say := func(format string, words ...interface{}) {
 		if s.verbose {
 			fmt.Printf("    %s %s\n", time.Now().UTC().Format("15:04:05.000"), fmt.Sprintf(format, words...))
 		}
 	}
-	n := &nemesis{cluster: c, random: random, workload: w, say: say, caller: participants[0].keeper}
-	crowd := startCrowd(participants, w, s.pace, random)
+	all := startCrowd(participants, w, s.rate, random)
+	n := &nemesis{cluster: c, random: random, crowds: []*crowd{all}, say: say, caller: participants[0].client.caller()}
 	time.Sleep(warmUp)
 	total := newFigures()
 	var longest, took []time.Duration
 	counted, failed := 0, error(nil)
 	for number := 1; number <= count && failed == nil; number++ {
 		// Histories of a key stay short: each fault has keys of its own.
-		n.workload = newWorkload(fmt.Sprintf("%s-%d", kind, number))
-		crowd.workload.Store(n.workload)
-		begun := crowd.history.now()
+		all.workload.Store(s.newWorkload(fmt.Sprintf("%s-%d", kind, number)))
+		begun := all.history.now()
 		if kind == "kill" {
 			failed = n.replace(n.leader(), 0)
 		} else {
@@ -52,11 +54,11 @@ func runSeries(s *settings, kind string, count int, seed int64) (int, error) {
 			failed = n.failed
 		}
 		if failed == nil {
-			failed = crowd.awaitServed(crowd.history.now())
+			failed = all.awaitServed(all.history.now())
 		}
-		took = append(took, crowd.history.now()-begun)
+		took = append(took, all.history.now()-begun)
 		// What was under way at its beginning is of this fault; all of it has ended by now.
-		records := crowd.history.since(counted)
+		records := all.history.since(counted)
 		counted += len(records)
 		of := newFigures()
 		of.add(records)
@@ -64,16 +66,17 @@ func runSeries(s *settings, kind string, count int, seed int64) (int, error) {
 		total.merge(of)
 		fmt.Printf("%s %3d: longest pause %5.2f s, over after %5.2f s, %d operations, errors: %s\n", kind, number,
 			quantile(of.longest, 1).Seconds(), took[len(took)-1].Seconds(), of.operations, of.errorsLine())
-		if s.verbose {
-			tellSlowest(crowd.history, records)
+		if s.verbose || quantile(of.longest, 1) > failoverLimit {
+			tellSlowest(all.history, records)
 		}
 	}
-	crowd.abandon()
-	lost, err := readEverywhere(c, crowd.history, n.workload)
+	all.abandon()
+	missing, err := readEverywhere(c, n.crowds)
+	lost := missing[0]
 	if failed == nil {
 		failed = err
 	}
-	findings, undecided, err := check(crowd.history, c.logs)
+	findings, undecided, err := check(all.history, c.logs)
 	if failed == nil {
 		failed = err
 	}
@@ -102,7 +105,20 @@ func tellSlowest(h *history, records []record) {
 		if number >= 5 && r.result.Outcome == acknowledged {
 			continue
 		}
-		at := func(since time.Duration) string { return h.begun.Add(since).UTC().Format("15:04:05.000") }
-		fmt.Printf("    %s .. %s %s: %s %s\n", at(r.call), at(r.returned), h.names[r.client], describe(asked{r.client, r.op}, r.result), r.op.Key)
+		tellRecord(h, r)
 	}
+}
+
+// tellUnanswered prints the operations that a client has given up.
+func tellUnanswered(h *history, records []record) {
+	for _, r := range records {
+		if r.result.Error == "TookTooLong" {
+			tellRecord(h, r)
+		}
+	}
+}
+
+func tellRecord(h *history, r record) {
+	at := func(since time.Duration) string { return h.begun.Add(since).UTC().Format("15:04:05.000") }
+	fmt.Printf("    %s .. %s %s: %s %s\n", at(r.call), at(r.returned), h.names[r.client], describe(asked{r.client, r.op}, r.result), r.op.Key)
 }

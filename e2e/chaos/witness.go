@@ -12,46 +12,46 @@ import (
 const (
 	// witnessLimit bounds how long a witness waits for an answer: a member that is right has none.
 	witnessLimit = 700 * time.Millisecond
-	// witnessPace is between two operations of a witness.
+	// witnessPace is between two operations of a witness, where there is one history.
 	witnessPace = 50 * time.Millisecond
 )
 
-// watch has witnesses read each register at a member, and one write what is written once, until the function is called.
+// watch has witnesses read each register of each history at a member, and one for each history write what is written once, until the function is
+// called. So many histories, so much less of each: the load on the member stays the same.
 func (n *nemesis) watch(m *member) (func(), error) {
-	if n.history == nil {
-		return func() {}, nil
-	}
 	connected, err := connect("witness", []string{n.cluster.addressOf(m)}, true)
 	if err != nil {
 		return nil, fmt.Errorf("a client that reaches member %d alone: %w", m.number, err)
 	}
-	w, stop := n.workload, make(chan struct{})
+	pace, stop := witnessPace*time.Duration(len(n.crowds)), make(chan struct{})
 	var done sync.WaitGroup
-	witness := func(name string, next func(number int) op) {
-		caller, client := connected.caller(), n.history.witness(name)
-		caller.limit = witnessLimit
-		done.Add(1)
-		go func() {
-			defer done.Done()
-			for number := 0; ; number++ {
-				select {
-				case <-stop:
-					return
-				case <-time.After(witnessPace):
-					n.history.make(client, caller, next(number))
+	for _, c := range n.crowds {
+		w, history := c.workload.Load(), c.history
+		witness := func(name string, next func(number int) op) {
+			caller, client := connected.callerWithin(witnessLimit), history.observer(name)
+			done.Add(1)
+			go func() {
+				defer done.Done()
+				for number := 0; ; number++ {
+					select {
+					case <-stop:
+						return
+					case <-time.After(pace):
+						history.make(client, caller, next(number))
+					}
 				}
-			}
-		}()
+			}()
+		}
+		for number := 0; number < registerKeys; number++ {
+			key := w.register(number)
+			witness(fmt.Sprintf("witness-%d", number), func(int) op { return op{Kind: "get", Map: w.registers, Key: key} })
+		}
+		begun := history.now().Microseconds()
+		witness("witness-writer", func(number int) op {
+			value := fmt.Sprintf("witness-%d-%d.%d", m.number, begun, number)
+			return op{Kind: "set", Map: w.ledger, Key: w.prefix + "-" + value, Value: value}
+		})
 	}
-	for number := 0; number < registerKeys; number++ {
-		key := w.register(number)
-		witness(fmt.Sprintf("witness-%d", number), func(int) op { return op{Kind: "get", Map: w.registers, Key: key} })
-	}
-	begun := n.history.now().Microseconds()
-	witness("witness-writer", func(number int) op {
-		value := fmt.Sprintf("witness-%d-%d.%d", m.number, begun, number)
-		return op{Kind: "set", Map: w.ledger, Key: w.prefix + "-" + value, Value: value}
-	})
 	return func() {
 		close(stop)
 		done.Wait()

@@ -1,7 +1,8 @@
-"""A client of the chaos driver: Hazelcast's stock Python client, told what to do line by line (JSON), one operation at a time."""
+"""The clients of the chaos driver in Python: Hazelcast's stock client, told what to do line by line (JSON). See worker.go."""
 
 import json
 import logging
+import queue
 import sys
 import threading
 
@@ -20,6 +21,11 @@ REFUSED = (
     errors.PartitionMigratingError,
 )
 
+# What the client may have sent twice: the first of them may have been taken.
+REPEATED = ("tryLock", "unlock", "sqlUpdate")
+
+output = threading.Lock()
+
 
 class TookTooLong(Exception):
     """The client has not answered within the driver's limit."""
@@ -34,13 +40,38 @@ def wait(future, limit_s):
     return future.result()
 
 
-class Worker:
-    def __init__(self, name, members, limit_s):
+class Client:
+    """One client and its threads, which make one operation at a time each. Locks belong to threads."""
+
+    def __init__(self, op, limit_s):
         self.limit_s = limit_s
         self.client = hazelcast.HazelcastClient(
-            client_name=name, cluster_members=members, invocation_timeout=limit_s, cluster_connect_timeout=600
+            client_name=op["client"],
+            cluster_members=op["value"].split(","),
+            smart_routing=op.get("routing") != "unisocket",
+            invocation_timeout=limit_s,
+            cluster_connect_timeout=600,
         )
         self.maps = {}
+        self.threads = {}
+
+    def ask(self, op):
+        """Has the thread of an operation make it."""
+        number = op.get("thread", 0)
+        if number not in self.threads:
+            self.threads[number] = asked = queue.SimpleQueue()
+            threading.Thread(target=self.serve, args=(asked,), daemon=True).start()
+        self.threads[number].put(op)
+
+    def serve(self, asked):
+        for op in iter(asked.get, None):
+            answer(op, lambda: self.make(op))
+
+    def close(self):
+        for asked in self.threads.values():
+            asked.put(None)
+        self.client.shutdown()
+        return None, True
 
     def map(self, name):
         if name not in self.maps:
@@ -61,6 +92,9 @@ class Worker:
             return self.leader(key), True
         if kind == "group":
             return str(self.client.partition_service.get_partition_id(key) % GROUPS), True
+        if kind == "sqlUpdate":
+            text = f"UPDATE {op['map']} SET this = ? WHERE __key = ?"
+            return None, wait(self.client.sql.execute(text, value, key), self.limit_s).update_count() > 0
         target = self.map(op["map"])
         if kind == "get":
             return wait(target.get(key), self.limit_s), True
@@ -85,25 +119,45 @@ class Worker:
                 return None, False
         raise ValueError(kind)
 
-    def answer(self, op):
-        try:
-            value, truth = self.make(op)
-            return {"outcome": "acknowledged", "value": value or "", "truth": bool(truth)}
-        except REFUSED as error:
-            return {"outcome": "refused", "error": type(error).__name__}
-        except Exception as error:
-            logging.warning("%s: %r", op, error)
-            return {"outcome": "unknown", "error": type(error).__name__}
+
+def kind_of(error):
+    """The kind of an error, as all languages name it."""
+    code = getattr(error, "_code", None)
+    return type(error).__name__.removesuffix("Error") if code is None else f"SQL {code}"
+
+
+def answer(op, make):
+    """Writes what an operation's result is."""
+    try:
+        value, truth = make()
+        result = {"outcome": "acknowledged", "value": value or "", "truth": bool(truth)}
+    except REFUSED as error:
+        result = {"outcome": "unknown" if op["kind"] in REPEATED else "refused", "error": kind_of(error)}
+    except Exception as error:
+        logging.warning("%s: %r", op, error)
+        result = {"outcome": "unknown", "error": kind_of(error)}
+    with output:
+        print(json.dumps({"id": op["id"], **result}), flush=True)
 
 
 def main():
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    name, members, limit_s = sys.argv[1:]
-    worker = Worker(name, members.split(","), float(limit_s))
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
+    limit_s = float(sys.argv[1])
+    clients = {}
+
+    def connect(op):
+        clients[op["client"]] = Client(op, limit_s)
+        return None, True
+
     print("ready", flush=True)
     for line in sys.stdin:
-        print(json.dumps(worker.answer(json.loads(line))), flush=True)
-    worker.client.shutdown()
+        op = json.loads(line)
+        if op["kind"] in ("connect", "close"):
+            # A member may take its time, while others go on.
+            make = connect if op["kind"] == "connect" else lambda op: clients.pop(op["client"]).close()
+            threading.Thread(target=answer, args=(op, lambda op=op, make=make: make(op)), daemon=True).start()
+        else:
+            clients[op["client"]].ask(op)
 
 
 if __name__ == "__main__":

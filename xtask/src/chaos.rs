@@ -14,7 +14,7 @@ use crate::steps::{Done, Steps};
 use crate::{e2e, planted, shell, shell::Workspace, tools};
 
 /// What every test run does: each scenario once, from the same seed, in about three minutes.
-pub(crate) const SHORT: [&str; 4] = ["--seed", "1", "--histories", "1"];
+pub(crate) const SHORT: [&str; 6] = ["--seed", "1", "--histories", "2", "--at-once", "2"];
 
 const NAME: &str = "chaos";
 
@@ -26,13 +26,15 @@ const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
 /// Runs the driver with these options. With the name of a planted defect, against a program that has it: the run must find it.
 pub(crate) fn run(steps: &mut Steps, defect: Option<&str>, options: &[String]) {
-    let mut member = String::new();
+    let (mut member, mut workers) = (String::new(), String::new());
     let ready = steps.step("chaos: the member under test, the driver and its clients", |workspace| {
         member = match defect {
             None => e2e::filbert_member(workspace)?,
             Some(name) => planted::member(workspace, name)?,
         };
-        prepare(workspace)
+        prepare(workspace)?;
+        workers = workers_by_language(workspace)?;
+        Ok(())
     });
     if !ready {
         return;
@@ -42,8 +44,7 @@ pub(crate) fn run(steps: &mut Steps, defect: Option<&str>, options: &[String]) {
         if defect.is_some() {
             driver.arg("--planted");
         }
-        driver.env("FILBERT_E2E_MEMBER", &member).env("PATH", search_path()?);
-        driver.arg("--python").arg(e2e::python(workspace, NAME));
+        driver.env("FILBERT_E2E_MEMBER", &member).env("FILBERT_CHAOS_WORKERS", &workers).env("PATH", search_path()?);
         driver.arg("--out").arg(workspace.target.join("chaos"));
         drive(&mut driver)
     });
@@ -97,4 +98,16 @@ fn prepare(workspace: &Workspace) -> Result<()> {
     shell::run_tests(&mut shell::command("go", ["test", "."], &directory))?;
     let mut build = shell::command("go", ["build", "-o"], &directory);
     shell::run(build.arg(driver(workspace)).arg("."))
+}
+
+/// The words that start the clients of each language, as a JSON object of arrays.
+fn workers_by_language(workspace: &Workspace) -> Result<String> {
+    let directory = workspace.e2e(NAME);
+    let python = vec![e2e::text(&e2e::python(workspace, NAME))?, e2e::text(&directory.join("worker.py"))?];
+    // It starts soon, and does little: what the best compiler makes of it is not worth its time.
+    let options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+    let java = e2e::java_program(workspace, &options, &directory.join("Worker.java"))?;
+    shell::run(&mut workspace.cargo("build --release --locked --package filbert-client --example chaos_worker"))?;
+    let rust = vec![e2e::text(&workspace.program("examples/chaos_worker"))?];
+    Ok(serde_json::json!({"python": python, "java": java, "rust": rust}).to_string())
 }

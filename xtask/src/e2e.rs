@@ -186,20 +186,28 @@ fn with_member<'c>(suite: &'c mut Command, member: &[String], peer: Peer) -> &'c
 
 /// The words that start a member; its arguments follow them.
 fn member_command(workspace: &Workspace, peer: Peer) -> Result<Vec<String>> {
-    let text =
-        |path: &Path| path.to_str().map(str::to_owned).with_context(|| format!("{} is not text", path.display()));
     match peer {
         Peer::Filbert => {
             shell::run(&mut workspace.cargo("build --release --locked --package filbert"))?;
             Ok(vec![text(&workspace.program("filbert"))?])
         }
-        Peer::Hazelcast => {
-            Language::Java.prepare(workspace)?;
-            let jars = workspace.e2e("java").join("target/lib/*");
-            let source = workspace.e2e("peer").join("Member.java");
-            Ok(vec!["java".into(), "-Xmx1g".into(), "-cp".into(), text(&jars)?, text(&source)?])
-        }
+        Peer::Hazelcast => java_program(workspace, &["-Xmx1g"], &workspace.e2e("peer").join("Member.java")),
     }
+}
+
+/// The words that run a single file of Java with Hazelcast's client and member.
+pub(crate) fn java_program(workspace: &Workspace, options: &[&str], source: &Path) -> Result<Vec<String>> {
+    Language::Java.prepare(workspace)?;
+    let jars = workspace.e2e("java").join("target/lib/*");
+    let mut words = vec!["java".to_owned()];
+    words.extend(options.iter().map(|&option| option.to_owned()));
+    words.extend(["-cp".to_owned(), text(&jars)?, text(source)?]);
+    Ok(words)
+}
+
+/// A path as a word of a command that is handed on as JSON.
+pub(crate) fn text(path: &Path) -> Result<String> {
+    path.to_str().map(str::to_owned).with_context(|| format!("{} is not text", path.display()))
 }
 
 /// The words that start a real Hazelcast member, as a JSON array.

@@ -245,7 +245,7 @@ impl Shared {
                 keys.extend(state.waiters.keys_of(map).into_iter().map(|key| (map, Some(key))));
                 continue;
             };
-            while let Some(waiter) = state.waiters.pop_front(map, &key) {
+            while let Some(waiter) = self.next_to_run(state, map, &key) {
                 let Some(core) = self.map_by_id(map) else {
                     // A destroyed map's waiters are answered by who destroys it.
                     state.waiters.push_front(map, &key, waiter);
@@ -260,6 +260,11 @@ impl Shared {
                 }
             }
         }
+    }
+
+    fn next_to_run(&self, state: &mut CellState, map: MapId, key: &[u8]) -> Option<Waiter> {
+        let owner = state.partition.lock_state(map, key, self.now()).map(|lock| lock.owner);
+        state.waiters.next(map, key, owner)
     }
 
     /// Applies a parked change and answers it; gives it back if its key is locked again.

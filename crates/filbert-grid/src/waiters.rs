@@ -90,10 +90,10 @@ impl Waiters {
         self.queue(map, key).waiters.push_front(waiter);
     }
 
-    /// Takes out who has waited longest for a key, unless one who did is on its way through a log.
-    pub(crate) fn next_to_propose(&mut self, map: MapId, key: &[u8]) -> Option<Waiter> {
+    /// As [`Waiters::next`], unless one who has waited is on its way through a log.
+    pub(crate) fn next_to_propose(&mut self, map: MapId, key: &[u8], owner: Option<Caller>) -> Option<Waiter> {
         let queue = self.by_map.get(&map)?.get(key)?;
-        if queue.proposed { None } else { self.pop_front(map, key) }
+        if queue.proposed { None } else { self.next(map, key, owner) }
     }
 
     /// Notes that one who waited is on its way through a log.
@@ -141,8 +141,16 @@ impl Waiters {
         }
     }
 
-    pub(crate) fn pop_front(&mut self, map: MapId, key: &[u8]) -> Option<Waiter> {
-        self.edit(map, key, |queue| queue.waiters.pop_front())?
+    /// Takes out who has waited longest for a key; of one that is locked, who has waited longest of its owner's changes. These wait for nobody: a client
+    /// sends a request again when it has lost a connection, and then two of them wait for the same lock.
+    pub(crate) fn next(&mut self, map: MapId, key: &[u8], owner: Option<Caller>) -> Option<Waiter> {
+        self.edit(map, key, |queue| match owner {
+            None => queue.waiters.pop_front(),
+            Some(owner) => {
+                let place = queue.waiters.iter().position(|waiter| waiter.caller == owner)?;
+                queue.waiters.remove(place)
+            }
+        })?
     }
 
     /// A moment that no waiter's deadline is before, if any waiter has one.

@@ -31,6 +31,41 @@ fn who_waited_goes_before_who_finds_the_lease_ended() {
     assert_eq!(answers(&said), [(2, Said::Flag(true)), (3, Said::Flag(true))]);
 }
 
+/// A client that loses a connection sends its request again by another one, and the first one may wait still.
+#[test]
+fn a_request_for_a_lock_that_waits_twice_is_answered_twice_and_takes_the_lock_once() {
+    let member = member();
+    let map = member.grid.map("m").unwrap();
+    lock(&map, caller(1, 1), 1);
+    let said = Answers::default();
+    let again = || Change::Lock { key: &key(1), lease_ms: None, reference: 7 }.to_owned();
+    park(&map, caller(2, 1), again(), None, &said, 2);
+    park(&map, caller(3, 1), owned_lock(1), None, &said, 3);
+    park(&map, caller(2, 1), again(), None, &said, 4);
+    assert_eq!(unlock(&map, caller(1, 1), 1), Said::Done);
+    assert_eq!(answers(&said), [(2, Said::Flag(true)), (4, Said::Flag(true))]);
+    assert_eq!(unlock(&map, caller(2, 1), 1), Said::Done);
+    assert_eq!(answers(&said)[2..], [(3, Said::Flag(true))]);
+}
+
+#[test]
+fn a_change_does_not_wait_for_its_own_callers_lock() {
+    let member = member();
+    let map = member.grid.map("m").unwrap();
+    lock(&map, caller(1, 1), 1);
+    let said = Answers::default();
+    park(&map, caller(2, 1), owned_lock(1), None, &said, 2);
+    park(&map, caller(3, 1), owned_put(1, b"w"), None, &said, 3);
+    park(&map, caller(2, 1), owned_put(1, b"v"), None, &said, 4);
+    park(&map, caller(2, 1), owned_put(1, b"u"), None, &said, 5);
+    assert_eq!(unlock(&map, caller(1, 1), 1), Said::Done);
+    let previous = Said::Previous(Some(b"v".to_vec()));
+    assert_eq!(answers(&said), [(2, Said::Flag(true)), (4, Said::Previous(None)), (5, previous)]);
+    assert_eq!(unlock(&map, caller(2, 1), 1), Said::Done);
+    assert_eq!(get(&map, 1), Some(b"w".to_vec()));
+    assert_eq!(member.grid.statistics().parked_changes, 0);
+}
+
 #[test]
 fn who_waited_too_long_gets_no_lock_though_the_sweep_is_late() {
     let member = member();

@@ -53,7 +53,8 @@ impl Forwarding {
         held.and_then(PartitionGroup::leader).or_else(|| self.views.leader(filbert_cluster::GroupId(group.0)))
     }
 
-    /// Has whoever leads a group make changes.
+    /// Has whoever leads a group make changes. However many are asked, each change waits for a locked key for `wait` in all: who asked is told then
+    /// that it was not made, and must not get a lock later.
     pub(crate) async fn forward(
         &self,
         group: GroupId,
@@ -61,8 +62,10 @@ impl Forwarding {
         wait: Option<Duration>,
     ) -> Result<Vec<ForwardedAnswer>, SubmitError> {
         let mut looking = Instant::now();
+        let until = wait.and_then(|wait| looking.checked_add(wait));
         loop {
             let tried = Instant::now();
+            let wait = until.map_or(wait, |until| Some(until.saturating_duration_since(tried)));
             let outcome = match self.leader(group) {
                 Some(leader) if leader == self.member => self.make_here(group, &changes, wait).await?,
                 Some(leader) => self.make_at(leader, group, &changes, wait).await?,

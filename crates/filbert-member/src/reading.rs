@@ -9,11 +9,12 @@ use filbert_grid::GridError;
 use filbert_grid::replication;
 use filbert_links::Channel;
 use filbert_store::Millis;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::asking::Asking;
 use crate::forwarding::Forwarding;
 use crate::registry::REGISTRY;
+use crate::replicator::PartitionGroup;
 use crate::service::{Request, read};
 
 /// How long leaders are asked, and the log is waited for: longer than a failover takes.
@@ -23,6 +24,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Index of an entry and a time in milliseconds, see [`ReadPoint`].
 pub(crate) type Point = (u64, i64);
+
+/// Why this member cannot read a group of partitions.
+fn not_held(group: GroupId) -> GridError {
+    GridError::UnsupportedOperation(format!(
+        "this member does not hold group {group} of the partitions, and a query reads all of them where it is asked: \
+         in a cluster, expected as many replicas as members with data (--replicas), and a member with data"
+    ))
+}
 
 /// What reads at this member wait for.
 pub(crate) struct Reading {
@@ -79,7 +88,7 @@ impl Reading {
         for (group, point) in here.into_iter().zip(points) {
             // Should this member lead no more when it reads, it reads at that time.
             match point {
-                Some(point) if self.reach(group, point, deadline).await => {}
+                Some(point) if self.reach(group, point, deadline).await? => {}
                 _ => missing.push(group),
             }
         }
@@ -89,7 +98,7 @@ impl Reading {
             let mut points = points.unwrap_or_default().into_iter();
             for group in groups {
                 match points.next().flatten() {
-                    Some(point) if self.reach(group, point, deadline).await => {}
+                    Some(point) if self.reach(group, point, deadline).await? => {}
                     _ => missing.push(group),
                 }
             }
@@ -111,14 +120,14 @@ impl Reading {
         if status.voters.contains(&member) || status.learners.contains(&member) {
             return Ok(());
         }
-        Err(GridError::UnsupportedOperation(format!(
-            "this member does not hold group {group} of the partitions, and a query reads all of them where it is asked: \
-             in a cluster, expected as many replicas as members with data (--replicas), and a member with data"
-        )))
+        Err(not_held(group))
     }
 
     /// Waits until a group has come to a point; whether it has.
-    async fn reach(&self, group: GroupId, (index, time): Point, deadline: Instant) -> bool {
+    ///
+    /// # Errors
+    /// This member was taken out of the group: no more of its log comes here.
+    async fn reach(&self, group: GroupId, (index, time): Point, deadline: Instant) -> Result<bool, GridError> {
         let point = ReadPoint { index, time: Millis(time) };
         let reached = async {
             match usize::try_from(group.0).ok().and_then(|at| self.to.groups.get(at)) {
@@ -126,7 +135,26 @@ impl Reading {
                 None => self.asking.group().reach(point).await,
             }
         };
-        timeout_at(deadline, reached).await.is_ok()
+        tokio::select! {
+            biased;
+            () = reached => Ok(true),
+            () = sleep_until(deadline) => Ok(false),
+            () = self.taken_out(group) => Err(not_held(group)),
+        }
+    }
+
+    /// Waits until the leader of a group says that this member does not vote in it, though it does by the log that is here: the entry by which it
+    /// was taken out does not come to it. For ever if the leader does not say so.
+    async fn taken_out(&self, group: GroupId) {
+        let since = std::time::Instant::now();
+        loop {
+            sleep(PAUSE).await;
+            let held = usize::try_from(group.0).ok().and_then(|at| self.to.groups.get(at)).map(PartitionGroup::status);
+            let Some(status) = held.filter(|status| status.voters.contains(&self.to.member)) else { continue };
+            if self.to.views.is_without(group, self.to.member, status.term, since) {
+                return;
+            }
+        }
     }
 
     /// How far the logs of groups are that this member leads; `None` for those that it does not.

@@ -105,6 +105,13 @@ impl Views {
         self.leaders.lock().of(group).map_or(0, |known| known.voters.len())
     }
 
+    /// Whether the leader of a group has said after that moment, in that term or a later one, that a member does not vote in it.
+    pub(crate) fn is_without(&self, group: GroupId, member: MemberId, term: u64, since: Instant) -> bool {
+        let leaders = self.leaders.lock();
+        let known = leaders.of(group).filter(|known| known.term >= term && known.said > since);
+        known.is_some_and(|known| !known.voters.contains(&member.0))
+    }
+
     /// Whether a member votes in any group, as the leaders have said last.
     pub(crate) fn votes(&self, member: MemberId) -> bool {
         self.leaders.lock().votes(member)

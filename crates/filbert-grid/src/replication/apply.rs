@@ -238,15 +238,20 @@ impl Applying<'_> {
                 let key: Box<[u8]> = waiter.change.borrow().key().unwrap_or_default().into();
                 self.cell.due_by(waiter.deadline.min(free_at.unwrap_or(Millis::MAX)));
                 state.waiters.come_back(map.id, &key, *waiter);
+                // Else it is held up by what is no lock, and those behind it are as well.
+                if state.partition.is_locked(map.id, &key, self.stamp) {
+                    self.propose_waiter(state, map, &key);
+                }
             }
             After::Passed { key } => {
                 state.waiters.end_proposal(map.id, &key);
-                if !state.partition.is_locked(map.id, &key, self.stamp) {
-                    let (cell, id) = (self.cell, self.partition);
-                    propose_waiter(self.shared, cell, id, state, map, &key, &mut self.next);
-                }
+                self.propose_waiter(state, map, &key);
             }
         }
+    }
+
+    fn propose_waiter(&mut self, state: &mut CellState, map: &Arc<MapCore>, key: &[u8]) {
+        propose_waiter(self.shared, self.cell, self.partition, state, map, key, &mut self.next);
     }
 
     /// Lets those go who wait for keys that are free now.
@@ -255,7 +260,7 @@ impl Applying<'_> {
             let Some(map) = self.map_of(map) else { continue };
             let keys = key.map_or_else(|| state.waiters.keys_of(map.id), |key| vec![key]);
             for key in keys {
-                propose_waiter(self.shared, self.cell, self.partition, state, &map, &key, &mut self.next);
+                self.propose_waiter(state, &map, &key);
             }
         }
     }

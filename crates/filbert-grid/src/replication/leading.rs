@@ -21,7 +21,7 @@ use crate::shared::Shared;
 /// Entries that are proposed to go at a time, of one partition: it bounds how long its lock is held.
 const VICTIMS_MAX: usize = 64;
 
-/// Proposes the change that has waited longest for a key, unless one is on its way already.
+/// Proposes the change that has waited longest for a key, or for one that its own caller has locked, unless one is on its way already.
 pub(super) fn propose_waiter(
     shared: &Arc<Shared>,
     cell: &Cell,
@@ -32,7 +32,8 @@ pub(super) fn propose_waiter(
     to: &mut Submissions,
 ) {
     let now = shared.now();
-    while let Some(waiter) = state.waiters.next_to_propose(map.id, key) {
+    let owner = state.partition.lock_state(map.id, key, now).map(|lock| lock.owner);
+    while let Some(waiter) = state.waiters.next_to_propose(map.id, key, owner) {
         if waiter.is_late(now) {
             shared.answer(waiter, Err(GridError::LockTimeout { map: map.name.clone() }));
             continue;
