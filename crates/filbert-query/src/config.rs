@@ -49,15 +49,27 @@ impl Default for QueryConfig {
 }
 
 impl QueryConfig {
-    /// The same on a member whose maps may take so many bytes: all queries together take half as much at most, and one a quarter.
+    /// The same on a member whose maps may take so many bytes. Where nobody says otherwise, all queries together take half as much at most,
+    /// and one a quarter.
     #[must_use]
     pub(crate) fn within(self, maps_bytes_max: Option<usize>) -> QueryConfig {
         let Some(maps_bytes_max) = maps_bytes_max else { return self };
+        let default = QueryConfig::default();
+        let part = |set: usize, default: usize, part: usize| match set == default {
+            true => set.min(part.max(QUERY_BYTES_LEAST)),
+            false => set,
+        };
         QueryConfig {
-            query_memory_bytes_max: self.query_memory_bytes_max.min((maps_bytes_max / 4).max(QUERY_BYTES_LEAST)),
-            queries_memory_bytes_max: self
-                .queries_memory_bytes_max
-                .min((maps_bytes_max / 2).max(2 * QUERY_BYTES_LEAST)),
+            query_memory_bytes_max: part(
+                self.query_memory_bytes_max,
+                default.query_memory_bytes_max,
+                maps_bytes_max / 4,
+            ),
+            queries_memory_bytes_max: part(
+                self.queries_memory_bytes_max,
+                default.queries_memory_bytes_max,
+                maps_bytes_max / 2,
+            ),
             ..self
         }
     }
