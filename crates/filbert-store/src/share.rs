@@ -15,10 +15,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use filbert_data::PartitionId;
 
 use crate::columns::Columns;
+use crate::command::Change;
 use crate::derived::Derived;
 use crate::journal::Journal;
-use crate::map::Map;
-use crate::{IndexId, Layout, MapId, MapSettings, Signature};
+use crate::map::{Context, Map};
+use crate::partition::change_map;
+use crate::put::Outcome;
+use crate::{IndexId, Layout, MapId, MapSettings, Partition, Reply, Signature, StoreError};
 
 /// What a partition has of one map.
 pub(crate) enum Share {
@@ -198,6 +201,90 @@ impl Declarations {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<MapId, Vec<Arc<Declaration>>>> {
         // What a thread that panicked has left is whole after each step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Partition {
+    /// Has what is declared of maps in common with other partitions from now on, which saves memory and changes nothing else.
+    pub fn share_declarations(&mut self, declarations: &Arc<Declarations>) {
+        let before = std::mem::replace(&mut self.declarations, declarations.clone());
+        for share in &mut self.maps {
+            if let Share::Declared { id, declaration, .. } = share {
+                *declaration = declarations.share(*id, declaration.again());
+                before.tidy(*id);
+            }
+        }
+    }
+
+    /// Declares otherwise what is declared alone.
+    pub(crate) fn declare_anew(&mut self, index: usize, change: impl FnOnce(&Declaration) -> Declaration) {
+        let Some(Share::Declared { id, declaration, .. }) = self.maps.get_mut(index) else { return };
+        *declaration = self.declarations.share(*id, change(declaration));
+        self.declarations.tidy(*id);
+    }
+
+    /// Puts the map in the place of its declaration.
+    fn hold(&mut self, index: usize, map: Map) {
+        let Some(share) = self.maps.get_mut(index) else { return };
+        let id = share.id();
+        self.bytes -= share.bytes();
+        *share = Share::Held { id, map: Box::new(map) };
+        self.bytes += share.bytes();
+        self.misses.remove(&id);
+        self.declarations.tidy(id);
+    }
+
+    /// Puts a declaration in the place of a map that is as it was declared, and has no layout.
+    pub(crate) fn declare_if_as_new(&mut self, index: usize) {
+        let Some(share) = self.maps.get_mut(index) else { return };
+        let Share::Held { id, map } = share else { return };
+        if map.is_as_new() && map.derived.is_none() {
+            let declaration = Declaration::new(map.settings.clone(), map.layout);
+            let declaration = self.declarations.share(*id, declaration);
+            self.bytes -= share.bytes();
+            *share = Share::Declared { id: share.id(), misses: 0, declaration };
+            self.bytes += share.bytes();
+        }
+    }
+
+    /// The map that is declared alone, as it is before anything is in it.
+    fn make_declared(&self, index: usize) -> Option<Map> {
+        let Some(Share::Declared { id, misses, declaration }) = self.maps.get(index) else { return None };
+        let mut map = declaration.make(*id, self.settings.hash_seed, self.settings.id);
+        map.counters.gets = u64::from(*misses) + self.misses.get(id).copied().unwrap_or(0);
+        if let Some(export) = &self.export
+            && export.has_yet_to_write(*id)
+        {
+            map.begin_export(*id);
+        }
+        Some(map)
+    }
+
+    /// Makes the map that is declared alone if the snapshot that is being made has yet to write it, before what it writes changes.
+    pub(crate) fn hold_for_export(&mut self, index: usize) {
+        if self.export.is_none() {
+            return;
+        }
+        if let Some(map) = self.make_declared(index).filter(|map| map.export.is_some()) {
+            self.hold(index, map);
+        }
+    }
+
+    /// Changes a map that is declared alone: it is made here if anything of the change stays.
+    #[cold]
+    pub(crate) fn apply_first(&mut self, index: usize, cx: &mut Context<'_>, change: Change<'_>) -> Reply<'static> {
+        let Some(mut map) = self.make_declared(index) else {
+            return Reply::Refused(StoreError::NoSuchMap(self.maps.get(index).map_or(MapId(0), Share::id)));
+        };
+        let outcome = change_map(&mut map, cx, change);
+        if !map.is_as_new() {
+            self.hold(index, map);
+        }
+        match outcome {
+            Outcome::Reply(reply) => reply,
+            // There was no entry.
+            Outcome::Existing(_) => Reply::Previous(None),
+        }
     }
 }
 
