@@ -34,7 +34,7 @@ pub struct GridConfig {
     /// Bytes that the maps of this member may take, keys, values and tables together. `None`, the default, sets no
     /// limit: only the operator knows what else runs on the machine.
     pub memory_bytes_max: Option<usize>,
-    /// Bytes of all that is under way: messages that are being received, bodies, results and events that clients have not read, what
+    /// Bytes of all that is under way: messages that are being received, bodies, events that clients have not read, what
     /// sessions keep. Default half of `memory_bytes_max`, at least 64 MiB and at most 1 GiB; 1 GiB without it: as much as the largest
     /// message, and little enough beside the maps that a member can be sized by both together.
     pub buffers_bytes_max: Option<usize>,

@@ -58,7 +58,7 @@ fn member(families: &mut Families, shared: &Shared) {
     for (name, help, value) in [
         (
             "filbert_buffer_bytes",
-            "Memory of what is under way: messages, bodies, results, events.",
+            "Memory of what is under way: messages, bodies, events.",
             figures.buffer_bytes,
         ),
         ("filbert_buffer_limit_bytes", "The limit of that (buffers_bytes_max).", figures.buffer_bytes_max),
