@@ -45,7 +45,7 @@ const VIEW_DEPTH_MAX: usize = 32;
 /// Relations that a query reads at most, once views and `WITH` queries stand in their places: each name of a `WITH` query stands for all
 /// that it reads, so that twenty that read the one before twice read a million. Not a setting: planning takes its time and memory on
 /// any member.
-const RELATIONS_MAX: usize = 2_000;
+const RELATIONS_MAX: usize = 500;
 
 /// The names of a result's columns; `None` = only DataFusion knows them.
 type Names = Option<Vec<String>>;
