@@ -105,3 +105,12 @@ fn texts_that_hardly_grow_are_replaced_however_long_they_are() {
     assert_eq!(member.rows(text), ["1001000"]);
     assert_eq!(member.rows(&doubled(9, "SELECT x FROM @ UNION ALL SELECT x FROM @")), ["256"]);
 }
+
+#[test]
+fn a_chain_of_more_joins_than_a_turn_of_a_task_has_steps_comes_to_its_end() {
+    let member = Member::of(Dialect::Postgres);
+    let relations: Vec<String> = (0..200).map(|at| format!("(SELECT 1 AS id) t{at}")).collect();
+    let conditions: Vec<String> = (1..200).map(|at| format!("t{}.id = t{at}.id", at - 1)).collect();
+    let text = format!("SELECT count(*) FROM {} WHERE {}", relations.join(", "), conditions.join(" AND "));
+    assert_eq!(member.rows(&text), ["1"]);
+}

@@ -14,12 +14,12 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 
 use crate::cursor::Limits;
 use crate::error::carried;
+use crate::plan::giving_way::GivingWay;
 
 /// The plan with joins that give way.
 pub(crate) fn fair(plan: Arc<dyn ExecutionPlan>, limits: &Limits) -> Result<Arc<dyn ExecutionPlan>> {
@@ -32,7 +32,7 @@ pub(crate) fn fair(plan: Arc<dyn ExecutionPlan>, limits: &Limits) -> Result<Arc<
         } else {
             return Ok(Transformed::no(node));
         };
-        Ok(Transformed::yes(Arc::new(CooperativeExec::new(join)) as Arc<dyn ExecutionPlan>))
+        Ok(Transformed::yes(Arc::new(GivingWay::over(join)) as Arc<dyn ExecutionPlan>))
     });
     fair.map(|fair| fair.data)
 }

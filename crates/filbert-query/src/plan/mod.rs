@@ -7,6 +7,7 @@ pub(crate) mod context;
 mod dependencies;
 mod digits;
 pub(crate) mod fairness;
+mod giving_way;
 pub(crate) mod groups;
 pub(crate) mod listed;
 mod marks;
