@@ -284,11 +284,11 @@ mod tests {
     fn what_does_not_fit_is_lost_and_leaves_a_gap() {
         let delay = Duration::from_secs(9);
         let now = Instant::now();
-        let mut buffers = buffers(Settings { batch: 100, delay, ..settings() });
+        let mut of_four = buffers(Settings { batch: 100, delay, ..settings() });
         for key in ["1", "2", "3", "4", "5", "6"] {
-            append(&mut buffers, key, now);
+            append(&mut of_four, key, now);
         }
-        assert_eq!(told(&mut buffers, now + delay), [3, 4, 5, 6]);
+        assert_eq!(told(&mut of_four, now + delay), [3, 4, 5, 6]);
         let mut buffers = buffers(Settings { bytes_max: 1, batch: 100, delay, ..settings() });
         append(&mut buffers, "1", now);
         append(&mut buffers, "2", now);
