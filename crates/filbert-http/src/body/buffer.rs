@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn room_is_taken_before_memory_and_never_more_than_four_times_what_came() {
-        let budget = MemoryBudget::new(1 << 20, "max");
+        let budget = MemoryBudget::new(2 << 20, "max");
         let mut buffer = Buffer::new(budget.empty(), 1 << 30, Some(900_000));
         for _ in 0..100 {
             buffer.append(&[7; 1_000]).unwrap();
