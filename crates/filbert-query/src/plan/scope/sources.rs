@@ -228,6 +228,7 @@ impl Resolver<'_> {
         match factor {
             TableFactor::Table { args: None, .. } => self.table(factor),
             TableFactor::Derived { lateral, subquery, alias, .. } => {
+                self.reads(1)?;
                 if *lateral {
                     self.scopes.push(before.clone());
                 }
@@ -295,6 +296,7 @@ impl Resolver<'_> {
             let alias = alias.get_or_insert_with(|| alias_of(Ident::with_quote('"', written)));
             return derived(Some(alias), columns);
         }
+        self.reads(1)?;
         if let Some((mut query, dialect)) = self.tables.view(name)? {
             let names = self.view(&mut query, dialect, name)?;
             let called = name.0.last().and_then(|part| part.as_ident().cloned());
@@ -303,7 +305,6 @@ impl Resolver<'_> {
             let TableFactor::Derived { alias, .. } = factor else { return Ok(Scope::default()) };
             return derived(alias.as_mut(), names);
         }
-        self.reads(1)?;
         let Some(columns) = self.tables.columns(name) else {
             let name = alias.as_ref().map_or_else(|| idents(name), |alias| vec![alias.name.clone()]);
             let relation = Relation {
