@@ -39,7 +39,7 @@ fn doubled(count: usize, query: &str) -> String {
 
 #[test]
 fn what_takes_too_much_is_refused_and_the_member_serves_on() {
-    let config = QueryConfig { query_memory_bytes_max: QUERY_BYTES, ..QueryConfig::default() };
+    let config = QueryConfig { query_memory_bytes_max: Some(QUERY_BYTES), ..QueryConfig::default() };
     let mut member = Member::with(config);
     member.session = Some(Arc::new(Session::new(Dialect::Postgres, "somebody")));
     member.change("CREATE TABLE t (id int PRIMARY KEY, s text)");
@@ -53,6 +53,9 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
         "SELECT length(repeat('x', 2000000000))",
         "SELECT length(lpad('x', 2000000000))",
         "SELECT length(replace(repeat('x', 20000000), 'x', 'yyyyyyyyyyyyyyyyyyyy'))",
+        "SELECT length(array_to_string(array_fill('x'::text, array[1000000]), repeat('y', 10000)))",
+        "SELECT length(regexp_replace(repeat('x', 1000000), 'x', repeat('y', 100000), 'g'))",
+        "SELECT length(repeat('x', 60000000) || repeat('y', 60000000))",
     ] {
         assert_eq!(member.error(text).sqlstate(), "54000", "{text}");
     }
@@ -65,11 +68,44 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
         "array_length(array_fill(g, array[1000000]), 1)",
         "array_length(array_repeat(g, 1000000), 1)",
         "length(upper(concat(repeat('x', 20000000), g)))",
+        "length(repeat('x', 20000000) || g)",
     ] {
         let text = format!("SELECT sum({value}) FROM generate_series(1, 8192) g");
         assert_eq!(member.error(&text).sqlstate(), "53200", "{text}");
     }
+    // One constant for each row.
+    for text in [
+        "SELECT array_fill(0, array[1000000]) FROM generate_series(1, 8192)",
+        "SELECT count(string_to_array(repeat('x,', 1000000), ',')) FROM generate_series(1, 8192)",
+        "SELECT CASE WHEN g > 0 THEN array_fill(0, array[1000000]) END FROM generate_series(1, 8192) g",
+    ] {
+        assert_eq!(member.error(text).sqlstate(), "53200", "{text}");
+    }
+    assert_eq!(member.rows("SELECT array_length(array_fill(0, array[1000000]), 1) FROM t"), ["1000000"]);
+    // Values that an aggregate keeps, with a table and without.
+    member.change("CREATE TABLE many (id int PRIMARY KEY, s text)");
+    member.change("INSERT INTO many SELECT g, 'x' FROM generate_series(1, 40000) g");
+    for aggregate in [
+        "string_agg(repeat(s, 10000), ',')",
+        "array_agg(repeat(s, 10000))",
+        "json_agg(repeat(s, 10000))",
+        "jsonb_object_agg(id, repeat(s, 10000))",
+    ] {
+        for rows in ["many", "(SELECT g AS id, 'x' AS s FROM generate_series(1, 40000) g) many"] {
+            for text in [
+                format!("SELECT count(*) FROM (SELECT {aggregate} AS a FROM {rows}) x WHERE a IS NOT NULL"),
+                format!("SELECT id % 3, {aggregate} FROM {rows} GROUP BY id % 3"),
+            ] {
+                assert_eq!(member.error(&text).sqlstate(), "53200", "{text}");
+            }
+        }
+    }
     // Relations that come about by names that stand for others.
+    let chain: Vec<String> =
+        (1..30).map(|at| format!("v{at} AS (SELECT s || s AS s FROM v{} LIMIT 1)", at - 1)).collect();
+    let text = format!("WITH v0 AS (SELECT repeat('x', 1000) AS s), {} SELECT length(s) FROM v29", chain.join(", "));
+    let error = member.error(&text);
+    assert!(["53200", "54000"].contains(&error.sqlstate()), "{error}");
     for query in ["SELECT x FROM @ UNION ALL SELECT x FROM @", "SELECT p.x FROM @ p JOIN @ q ON p.x = q.x"] {
         assert_eq!(member.error(&doubled(22, query)).sqlstate(), "54001", "{query}");
     }
