@@ -1,5 +1,6 @@
 //! Runs a load's attack and tells what became of it.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
@@ -7,7 +8,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::load::{Attack, Expect, HOLD, Load, States};
 use crate::target::Target;
-use crate::wire::postgres::{Answer, Session};
+use crate::wire::postgres::Answer;
 
 /// How long an attack may take in all. One that takes longer hangs, which no load expects.
 pub(crate) const ATTACK_MAX: Duration = Duration::from_secs(120);
@@ -61,33 +62,26 @@ async fn statement(target: Target, text: &str, expect: Expect, over: &mut Option
             judge(&answer, states, true)?;
             Ok(format!("{answer} in {} ms", begun.elapsed().as_millis()))
         }
-        Expect::Cancelled(states) => match early(&mut session).await? {
-            Some(answer) => refused_early(&answer, states, begun),
-            None => {
-                *over = Some(Instant::now());
-                session.cancel().await?;
-                let asked = Instant::now();
-                let answer = session.answer().await?;
-                ensure!(answer.state() == Some(CANCELLED), "was cancelled, and says {answer:?}");
-                Ok(format!("{answer} {} ms after the cancel", asked.elapsed().as_millis()))
+        Expect::Cancelled(states) => {
+            let (cancel, mut answer) = (session.canceller(), pin!(session.answer()));
+            if let Ok(answer) = timeout(HOLD, &mut answer).await {
+                return refused_early(&answer?, states, begun);
             }
-        },
-        Expect::Closed(states) => match early(&mut session).await? {
-            Some(answer) => refused_early(&answer, states, begun),
-            None => {
-                drop(session);
-                *over = Some(Instant::now());
-                Ok("closed".to_owned())
+            let asked = Instant::now();
+            *over = Some(asked);
+            cancel.cancel().await?;
+            let answer = answer.await?;
+            ensure!(answer.state() == Some(CANCELLED), "was cancelled, and says {answer:?}");
+            Ok(format!("{answer} {} ms after the cancel", asked.elapsed().as_millis()))
+        }
+        Expect::Closed(states) => {
+            if let Ok(answer) = timeout(HOLD, session.answer()).await {
+                return refused_early(&answer?, states, begun);
             }
-        },
-    }
-}
-
-/// The answer that comes before the statement is ended from outside.
-async fn early(session: &mut Session) -> Result<Option<Answer>> {
-    match timeout(HOLD, session.answer()).await {
-        Ok(answer) => Ok(Some(answer?)),
-        Err(_) => Ok(None),
+            drop(session);
+            *over = Some(Instant::now());
+            Ok("closed".to_owned())
+        }
     }
 }
 

@@ -46,7 +46,7 @@ mod soak;
 mod target;
 mod wire;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -122,6 +122,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         memory: arguments.memory.clone(),
         address_space: arguments.address_space.as_deref().map(bytes).transpose()?,
         seed,
+        configuration: None,
     };
     let memory_max = bytes(&arguments.memory)?;
     allow_many_files()?;
@@ -198,14 +199,16 @@ fn allow_many_files() -> Result<()> {
 }
 
 /// The program under siege: as given, or beside this one.
-fn program(given: Option<&PathBuf>) -> Result<PathBuf> {
+fn program(given: Option<&PathBuf>) -> Result<&'static Path> {
     let path = match given {
         Some(path) => path.clone(),
         None => std::env::current_exe().context("finding this program")?.with_file_name("filbert"),
     };
     if path.is_file() {
         // Its working directory is another one.
-        return path.canonicalize().with_context(|| format!("finding {}", path.display()));
+        let path = path.canonicalize().with_context(|| format!("finding {}", path.display()))?;
+        // For as long as the run.
+        return Ok(Box::leak(path.into_boxed_path()));
     }
     bail!("{} is not there; build it with `cargo build --release -p filbert`", path.display())
 }

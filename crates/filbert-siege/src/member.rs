@@ -23,12 +23,14 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(50);
 /// How the member is started.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    pub(crate) program: PathBuf,
+    pub(crate) program: &'static Path,
     /// As `--memory-max` takes it.
     pub(crate) memory: String,
     /// Bytes that the process may map at most (`ulimit -v`).
     pub(crate) address_space: Option<u64>,
     pub(crate) seed: u64,
+    /// The text of its hazelcast.yaml, if it has one.
+    pub(crate) configuration: Option<&'static str>,
 }
 
 /// A directory that goes with its value.
@@ -87,8 +89,12 @@ impl Member {
         let directory = Directory::new()?;
         let log = directory.0.join("log");
         let errors = File::create(&log).with_context(|| format!("creating {}", log.display()))?;
+        if let Some(text) = settings.configuration {
+            // Found in the working directory.
+            fs::write(directory.0.join("hazelcast.yaml"), text).context("writing the member's configuration")?;
+        }
         let any = "127.0.0.1:0";
-        let mut command = bound(&settings.program, settings.address_space);
+        let mut command = bound(settings.program, settings.address_space);
         command
             .args(["--listen", any, "--http", any, "--postgres", any, "--memory-max", &settings.memory])
             .current_dir(&directory.0)
@@ -100,7 +106,13 @@ impl Member {
         let pid = Pid(child.id());
         let process = Arc::new(Process(Mutex::new(child)));
         let mut member = Member {
-            target: Target { postgres: nowhere(), http: nowhere(), hazelcast: nowhere(), seed: settings.seed },
+            target: Target {
+                postgres: nowhere(),
+                http: nowhere(),
+                hazelcast: nowhere(),
+                seed: settings.seed,
+                program: settings.program,
+            },
             outgrown: Arc::default(),
             stopped: Arc::default(),
             process,

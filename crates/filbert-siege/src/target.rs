@@ -1,6 +1,7 @@
 //! What a load knows of the member: where its doors are, and a seed.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -18,6 +19,8 @@ pub(crate) struct Target {
     pub(crate) hazelcast: SocketAddr,
     /// Decides what a load draws at random.
     pub(crate) seed: u64,
+    /// The program, for loads that need a member with other settings.
+    pub(crate) program: &'static Path,
 }
 
 impl Target {

@@ -1,10 +1,12 @@
 //! PostgreSQL's protocol, version 3.0: a session that sends what it is told to. Rows are read and forgotten.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// The largest message of the member that is read. Rows of the loads have values of 64 MiB at most.
 const MESSAGE_BYTES_MAX: usize = 256 << 20;
@@ -206,18 +208,32 @@ impl Session {
         CancelKey { session: number(0), secret: number(4) }
     }
 
-    /// What cancels this session's statements.
-    pub(crate) fn key(&self) -> CancelKey {
-        self.key
+    /// Whether the member has said something that was not read yet.
+    pub(crate) async fn has_answer(&self) -> bool {
+        timeout(Duration::ZERO, self.stream.get_ref().peek(&mut [0])).await.is_ok()
     }
 
-    /// Asks the member to end what this session runs.
-    pub(crate) async fn cancel(&self) -> Result<()> {
+    /// What cancels this session's statements, also while an answer is awaited.
+    pub(crate) fn canceller(&self) -> Canceller {
+        Canceller { address: self.address, key: self.key }
+    }
+}
+
+/// Ends what a session runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Canceller {
+    address: SocketAddr,
+    pub(crate) key: CancelKey,
+}
+
+impl Canceller {
+    /// Asks the member to, on a connection of its own.
+    pub(crate) async fn cancel(self) -> Result<()> {
         cancel(self.address, self.key).await
     }
 }
 
-/// A request to cancel, on a connection of its own.
+/// A request to cancel, with any key.
 pub(crate) async fn cancel(address: SocketAddr, key: CancelKey) -> Result<()> {
     let mut stream = TcpStream::connect(address).await.context("connecting to cancel a statement")?;
     let words = [16, CANCEL_REQUEST, key.session, key.secret];

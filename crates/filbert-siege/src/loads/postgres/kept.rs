@@ -131,9 +131,8 @@ async fn copy_into(session: &mut Session, row: &[u8]) -> Result<String> {
             // It was refused, and the connection may be closed.
             Ok(Err(_)) | Err(_) => break,
         }
-        // What the member says is heard without waiting for it.
-        if let Ok(answer) = timeout(Duration::from_micros(10), session.answer()).await {
-            return copy_refused(answer, sent);
+        if session.has_answer().await {
+            break;
         }
     }
     copy_refused(session.answer().await, sent)

@@ -229,7 +229,7 @@ async fn garbage(target: Target) -> Result<String> {
 async fn cancel_keys_guessed(target: Target) -> Result<String> {
     let mut session = target.session().await?;
     session.send(&query("SELECT count(*) FROM crowd a, crowd b")).await?;
-    let own = session.key();
+    let own = session.canceller().key;
     for batch in 0..20 {
         crowd(100, |index| async move {
             let mut random = Random::new(target.seed.wrapping_add(batch * 100 + index as u64));

@@ -1,12 +1,15 @@
 //! Many statements or sessions, each of which is harmless.
 
+mod guesses;
+
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use tokio::time::{sleep, timeout};
 
 use super::crowd;
-use crate::load::Door::{Http, Postgres};
+use crate::load::Door::{Hazelcast, Http, Postgres};
 use crate::load::{HOLD, Kind, Load, Table};
 use crate::target::Target;
 use crate::wire::http::statement;
@@ -32,6 +35,7 @@ pub(crate) fn loads() -> Vec<Load> {
         t.does("tables-made-and-dropped", Postgres, tables_come_and_go),
         t.does("updates-of-one-row-by-100", Postgres, one_row),
         t.does("kill-all-in-a-loop", Postgres, kill_all),
+        t.does("passwords-guessed", Hazelcast, guesses::passwords).short(),
     ]
 }
 
@@ -108,12 +112,13 @@ async fn cancelled(target: Target) -> Result<String> {
     let times = crowd(100, |_| async move {
         let mut session = target.session().await?;
         session.send(&query(CROSS)).await?;
-        if let Ok(answer) = timeout(HOLD, session.answer()).await {
+        let (cancel, mut answer) = (session.canceller(), pin!(session.answer()));
+        if let Ok(answer) = timeout(HOLD, &mut answer).await {
             anyhow::bail!("answered early: {:?}", answer?);
         }
-        session.cancel().await?;
         let begun = std::time::Instant::now();
-        let answer = session.answer().await?;
+        cancel.cancel().await?;
+        let answer = answer.await?;
         ensure!(answer.state() == Some("57014"), "was cancelled, and says {answer:?}");
         Ok(begun.elapsed().as_millis())
     })
