@@ -10,9 +10,6 @@ use crate::load::{Attack, Expect, HOLD, Load, States};
 use crate::target::Target;
 use crate::wire::postgres::Answer;
 
-/// How long an attack may take in all. One that takes longer hangs, which no load expects.
-pub(crate) const ATTACK_MAX: Duration = Duration::from_secs(120);
-
 /// The state of a statement that was cancelled.
 const CANCELLED: &str = "57014";
 
@@ -27,20 +24,20 @@ pub(crate) struct Aftermath {
     pub(crate) over: Instant,
 }
 
-/// Runs the attack.
-pub(crate) async fn run(load: &Load, target: Target) -> Aftermath {
+/// Runs the attack. One that takes longer than `patience` hangs, which no load expects.
+pub(crate) async fn run(load: &Load, target: Target, patience: Duration) -> Aftermath {
     let mut over = None;
     let result = match &load.attack {
         Attack::Sql(text, expect) => {
             let text = text();
-            timeout(ATTACK_MAX, statement(target, &text, *expect, &mut over)).await
+            timeout(patience, statement(target, &text, *expect, &mut over)).await
         }
-        Attack::Does(attack) => timeout(ATTACK_MAX, attack(target)).await,
+        Attack::Does(attack) => timeout(patience, attack(target)).await,
     };
     let (told, wrong) = match result {
         Ok(Ok(told)) => (told, None),
         Ok(Err(error)) => ("?".to_owned(), Some(format!("{error:#}"))),
-        Err(_) => ("nothing".to_owned(), Some(format!("was not over after {ATTACK_MAX:?}"))),
+        Err(_) => ("nothing".to_owned(), Some(format!("was not over after {patience:?}"))),
     };
     Aftermath { told, wrong, over: over.unwrap_or_else(Instant::now) }
 }

@@ -89,6 +89,9 @@ struct Arguments {
     /// Judge how soon bystanders are served and how soon work ends, on a machine that does nothing else
     #[arg(long)]
     strict: bool,
+    /// How many seconds a load may take until it counts as one that hangs
+    #[arg(long, default_value_t = 60)]
+    patience: u64,
     /// Print the loads
     #[arg(long)]
     list: bool,
@@ -122,6 +125,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         memory: arguments.memory.clone(),
         address_space: arguments.address_space.as_deref().map(bytes).transpose()?,
         seed,
+        patience: Duration::from_secs(arguments.patience),
         configuration: None,
     };
     let memory_max = bytes(&arguments.memory)?;

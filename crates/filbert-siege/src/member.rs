@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     /// Bytes that the process may map at most (`ulimit -v`).
     pub(crate) address_space: Option<u64>,
     pub(crate) seed: u64,
+    /// How long an attack on it may take in all.
+    pub(crate) patience: Duration,
     /// The text of its hazelcast.yaml, if it has one.
     pub(crate) configuration: Option<&'static str>,
 }

@@ -63,6 +63,7 @@ pub(crate) struct Siege {
     bystanders: Bystanders,
     member: Member,
     memory_max: u64,
+    patience: Duration,
     /// The share of a processor that bystanders need.
     idle: f64,
 }
@@ -73,7 +74,7 @@ impl Siege {
         let member = Member::start(settings)?;
         cleanup::furnish(member.target()).await?;
         let bystanders = Bystanders::start(member.target()).await.context("starting bystanders")?;
-        let mut siege = Siege { bystanders, member, memory_max, idle: 0.0 };
+        let mut siege = Siege { bystanders, member, memory_max, patience: settings.patience, idle: 0.0 };
         // They log in and plan their statements first.
         sleep(Duration::from_secs(1)).await;
         siege.idle = siege.busy(Duration::from_secs(2)).await?;
@@ -108,7 +109,7 @@ impl Siege {
         self.bystanders.seen().await?;
         // A member that has ended has no memory any more.
         let _ = self.pid().forget_peak();
-        let attacks = loads.iter().map(|load| assault::run(load, target));
+        let attacks = loads.iter().map(|load| assault::run(load, target, self.patience));
         let aftermaths = join_all(attacks).await;
         let over = aftermaths.iter().map(|aftermath| aftermath.over).max().unwrap_or_else(Instant::now);
         let ended = self.until_idle(over).await;
@@ -141,6 +142,8 @@ impl Siege {
         if verdict.peak > self.memory_max + RESERVE {
             let (peak, limit, reserve) = (verdict.peak / MIB, self.memory_max / MIB, RESERVE / MIB);
             verdict.wrong.push(format!("{peak} MiB of memory, at most {limit} + {reserve} are allowed"));
+            // It may keep them, and the next load would be judged by what this one has taken.
+            verdict.is_lost = true;
         }
         for (name, lane) in verdict.seen.lanes() {
             if lane.failed > 0 {

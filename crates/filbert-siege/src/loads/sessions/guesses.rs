@@ -41,6 +41,7 @@ pub(super) async fn passwords(target: Target) -> Result<String> {
         memory: "128MiB".to_owned(),
         address_space: None,
         seed: target.seed,
+        patience: Duration::ZERO,
         configuration: Some(CONFIGURATION),
     };
     let member = Member::start(&settings)?;
