@@ -17,7 +17,7 @@
 //! - the process lives, and never had more memory than `--memory-max` and a reserve ([`siege::RESERVE`]),
 //! - it was told what it should be told,
 //! - no bystander had an error or a wrong answer,
-//! - its work ended as soon as nobody waited for it any more,
+//! - its work ended as soon as nobody waited for it any more, and the budget for what is under way is free again,
 //! - new clients of all three doors are served after it, and what it made can be removed.
 //!
 //! # Invariants
@@ -52,6 +52,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use tokio::signal::unix::SignalKind;
 
 use crate::load::{Kind, Load};
 use crate::member::Settings;
@@ -134,9 +135,11 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.context("a runtime for the loads")?;
     let passed = runtime.block_on(async {
+        let mut terminated = tokio::signal::unix::signal(SignalKind::terminate()).context("listening to signals")?;
         tokio::select! {
             passed = besiege(arguments, &chosen, &settings, memory_max) => passed,
             _ = tokio::signal::ctrl_c() => bail!("interrupted"),
+            _ = terminated.recv() => bail!("terminated"),
         }
     });
     // Loads that hang are not waited for.

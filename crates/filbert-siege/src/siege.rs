@@ -21,9 +21,9 @@ pub(crate) const RESERVE: u64 = 192 * MIB;
 /// How soon a load's work must have ended once nobody waits for it any more.
 pub(crate) const ENDED_MAX: Duration = Duration::from_millis(200);
 
-/// What is added to it for the machine: two windows of [`WINDOW`] in which the end is looked for, and threads of the load's own side that
-/// share the processors.
-pub(crate) const ENDED_TOLERANCE: Duration = Duration::from_millis(300);
+/// What is added to it for the machine: two windows of [`WINDOW`] in which the end is looked for, threads of the load's own side that
+/// share the processors, and compilers that may run beside.
+pub(crate) const ENDED_TOLERANCE: Duration = Duration::from_millis(800);
 
 /// After which time work counts as never ending. The member is replaced then.
 const ENDLESS: Duration = Duration::from_secs(30);
@@ -33,6 +33,12 @@ const WINDOW: Duration = Duration::from_millis(50);
 
 /// Beyond twice what bystanders need, this much time on processors in a window is still idle: sweeps, the allocator, returning memory.
 const IDLE_SLACK: Duration = Duration::from_millis(8);
+
+/// How long the removal of what a load made may take: ten thousand tables are dropped one by one.
+const CLEANUP_MAX: Duration = Duration::from_secs(60);
+
+/// What may be left of the budget after a load: bystanders' own, and buffers that are kept for a while.
+const BUDGET_KEPT_MAX: u64 = 8 * MIB;
 
 /// How long a new client may wait for its first answer after a load.
 const DOOR_MAX: Duration = Duration::from_secs(10);
@@ -164,8 +170,13 @@ impl Siege {
         if verdict.is_lost {
             return;
         }
-        if let Err(error) = cleanup::remove_what_loads_made(target).await {
+        let removed = timeout(CLEANUP_MAX, cleanup::remove_what_loads_made(target)).await;
+        if let Err(error) = removed.context("no end in time").and_then(|removed| removed) {
             verdict.wrong.push(format!("what it made cannot be removed: {error:#}"));
+            verdict.is_lost = true;
+        }
+        if let Err(error) = self.budget_is_free(target).await {
+            verdict.wrong.push(format!("{error:#}"));
             verdict.is_lost = true;
         }
     }
@@ -191,6 +202,19 @@ impl Siege {
             eprintln!("still running: {running:.200}");
         }
         None
+    }
+
+    /// Waits until what was under way has given back its memory: a budget that stays full refuses everybody.
+    async fn budget_is_free(&self, target: Target) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let taken = budget_taken(target).await?;
+            if taken <= BUDGET_KEPT_MAX {
+                return Ok(());
+            }
+            ensure!(begun.elapsed() < DOOR_MAX, "{} MiB of the budget are still taken", taken / MIB);
+            sleep(WINDOW).await;
+        }
     }
 
     /// Waits until the member's memory is at most this, in bytes, or the time is over; what it has then.
@@ -249,6 +273,17 @@ async fn statements_running(target: Target) -> Result<String> {
             _ => {}
         }
     }
+}
+
+/// Bytes of the budget for what is under way, as the member's metrics tell.
+async fn budget_taken(target: Target) -> Result<u64> {
+    const METRIC: &str = "filbert_buffer_bytes ";
+    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let asked = async { target.http().await?.ask(request).await };
+    let answer = timeout(DOOR_MAX, asked).await.context("no metrics in time")??;
+    let value = answer.body.lines().find_map(|line| line.strip_prefix(METRIC));
+    let value = value.with_context(|| format!("no {METRIC}among the metrics"))?;
+    Ok(value.trim().parse::<f64>().context("reading a metric")? as u64)
 }
 
 /// Whether each door serves a new client.

@@ -27,7 +27,7 @@ pub(crate) fn loads() -> Vec<Load> {
         t.does("gzip-args-by-8", Http, |target| packed(target, 8, args(9_000))),
         t.does("gzip-within-gzip", Http, |target| async move { refused(target, &post("Content-Encoding: gzip, gzip\r\n", &pack(&pack(b"{}")))).await }),
         t.does("gzip-broken", Http, |target| async move { refused(target, &post("Content-Encoding: gzip\r\n", b"\x1f\x8b\x08broken")).await }),
-        t.does("bulk-bodies-178mb-by-3", Http, |target| bulk(target, 3, 178 << 20)).short(),
+        t.does("bulk-bodies-178mb-by-3", Http, |target| bulk(target, 3, 178 << 20)),
         t.does("bulk-bodies-40mb-by-12", Http, |target| bulk(target, 12, 40 << 20)),
         t.does("silent-connections-2000", Http, |target| waiting(target, 2_000, b"")).short(),
         t.does("half-heads-2000", Http, |target| waiting(target, 2_000, b"POST /_sql HTTP/1.1\r\nHost: localh")),
@@ -44,7 +44,7 @@ pub(crate) fn loads() -> Vec<Load> {
         t.does("url-of-10mb", Http, |target| async move {
             refused(target, format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(10 << 20)).as_bytes()).await
         }),
-        t.does("pipelined-100000-unread", Http, |target| pipelined(target, statement("SELECT t FROM crowd WHERE id = 7"), 100_000)).short(),
+        t.does("pipelined-100000-unread", Http, |target| pipelined(target, statement("SELECT t FROM crowd WHERE id = 7"), 100_000)),
         t.does("metrics-pipelined-unread", Http, |target| pipelined(target, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(), 100_000)),
         t.does("console-by-500", Http, console),
         t.does("wrong-host", Http, |target| async move {
@@ -82,8 +82,8 @@ pub(crate) fn loads() -> Vec<Load> {
             let request = b"POST /_sql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n";
             refused(target, request).await
         }),
-        t.does("garbage-by-500-over-http", Http, garbage).short(),
-        t.does("results-unread-by-50-over-http", Http, |target| unread(target, 50, "SELECT * FROM crowd a, crowd b")).short(),
+        t.does("garbage-by-500-over-http", Http, garbage),
+        t.does("results-unread-by-50-over-http", Http, |target| unread(target, 50, "SELECT * FROM crowd a, crowd b")),
         t.does("60mb-values-unread-over-http", Http, |target| unread(target, 8, "SELECT repeat('x', 60000000) FROM crowd")),
         t.does("wide-rows-unread-over-http", Http, |target| unread(target, 50, "SELECT repeat(t, 9000) FROM crowd")),
         t.does("endless-closed-by-50", Http, |target| unread(target, 50, "SELECT count(*) FROM crowd a, crowd b")).short(),

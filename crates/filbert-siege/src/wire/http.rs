@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 
 /// Bytes of a body that are kept; the rest is read and forgotten.
-const BODY_BYTES_KEPT: usize = 64 << 10;
+const BODY_BYTES_KEPT: usize = 256 << 10;
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

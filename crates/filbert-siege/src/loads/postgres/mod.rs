@@ -19,7 +19,7 @@ use crate::wire::postgres::{CancelKey, cancel, query, startup};
 pub(crate) fn loads() -> Vec<Load> {
     let t = Table(Kind::Postgres);
     vec![
-        t.does("unfinished-messages", Postgres, unfinished_messages).short(),
+        t.does("unfinished-messages", Postgres, unfinished_messages),
         t.does("announced-1gb", Postgres, announced_too_long).short(),
         t.does("announced-250mb-by-500", Postgres, announced_by_many),
         t.does("portals-450", Postgres, |target| kept::portals(target, 1, 450)).short(),
@@ -29,7 +29,7 @@ pub(crate) fn loads() -> Vec<Load> {
         t.does("settings-300mb", Postgres, kept::settings).short(),
         t.does("settings-by-300-sessions", Postgres, kept::settings_by_many),
         t.does("savepoints-100000", Postgres, kept::savepoints),
-        t.does("copy-without-end", Postgres, |target| kept::copy(target, b"7\tx\n")).short(),
+        t.does("copy-without-end", Postgres, |target| kept::copy(target, b"7\tx\n")),
         t.does("copy-without-newline", Postgres, |target| kept::copy(target, b"xxxxxxxx")).short(),
         t.does("copy-by-8-at-once", Postgres, kept::copy_at_once),
         t.does("copy-to-unread", Postgres, |target| unread(target, 50, "COPY crowd TO STDOUT")),
@@ -46,20 +46,21 @@ pub(crate) fn loads() -> Vec<Load> {
         t.does("pipeline-100000-unread", Postgres, pipeline_unread).short(),
         t.does("pipeline-of-endless-queries", Postgres, pipeline_of_endless),
         t.does("idle-connections-2000", Postgres, idle_connections),
-        t.does("half-open-startup-2000", Postgres, |target| half_open(target, &[0, 0, 0])).short(),
+        t.does("half-open-startup-2000", Postgres, |target| half_open(target, &[0, 0, 0])),
         t.does("half-open-tls-1000", Postgres, half_open_tls),
         t.does("startup-of-1mb", Postgres, startup_of_1mb),
         t.does("connect-and-go-3000", Postgres, connect_and_go),
         t.does("garbage-by-500", Postgres, garbage).short(),
         t.does("cancel-keys-guessed", Postgres, cancel_keys_guessed).short(),
-        t.does("parse-10000-statements", Postgres, kept::parse_many).short(),
+        t.does("parse-10000-statements", Postgres, kept::parse_many),
         t.does("prepare-20000-in-sql", Postgres, kept::prepare_many),
         t.does("bind-65535-parameters", Postgres, kept::bind_many).short(),
         t.does("bind-of-200mb", Postgres, kept::bind_large),
     ]
 }
 
-/// Four messages of 200 MB at once, of which the last bytes never come: more than the budget has.
+/// Four messages of 200 MB at once, of which the last bytes never come: more than the budget has. What is refused is still read for a while, and
+/// forgotten: what it costs is seen in the member's memory.
 async fn unfinished_messages(target: Target) -> Result<String> {
     let piece = vec![b'x'; 1 << 20];
     let sent = crowd(4, |_| {
@@ -78,8 +79,7 @@ async fn unfinished_messages(target: Target) -> Result<String> {
     .await?;
     sleep(HOLD).await;
     let total: usize = sent.iter().map(|(_, sent)| sent).sum();
-    ensure!(total < 700, "{total} MiB of unfinished messages were taken, with a budget of 256 MiB");
-    Ok(format!("{total} MiB taken"))
+    Ok(format!("{total} MiB sent"))
 }
 
 async fn announced_too_long(target: Target) -> Result<String> {

@@ -18,14 +18,14 @@ use crate::wire::postgres::{bind, execute, parse, query, sync};
 pub(crate) fn loads() -> Vec<Load> {
     let t = Table(Kind::Sessions);
     vec![
-        t.does("literals-of-1mb-by-300", Postgres, |target| literals(target, 300, 1 << 20)).short(),
+        t.does("literals-of-1mb-by-300", Postgres, |target| literals(target, 300, 1 << 20)),
         t.does("literals-of-100kb-by-3000", Postgres, |target| literals(target, 3_000, 100 << 10)),
         t.does("plans-of-2000-wide-statements", Postgres, wide_statements),
         t.does("prepared-large-by-300", Postgres, prepared),
-        t.does("long-statements-100-closed", Postgres, |target| at_once(target, 100, CROSS)).short(),
+        t.does("long-statements-100-closed", Postgres, |target| at_once(target, 100, CROSS)),
         t.does("sorts-50-closed", Postgres, |target| at_once(target, 50, "SELECT i FROM generate_series(1, 1000000000) s(i) ORDER BY i DESC")).short(),
         t.does("joins-50-closed", Postgres, |target| at_once(target, 50, "SELECT count(*) FROM generate_series(1, 10000000) l(i) JOIN generate_series(1, 10000000) r(i) ON l.i = r.i")),
-        t.does("likes-100-closed", Postgres, |target| at_once(target, 100, "SELECT repeat('a', 1000000) LIKE repeat('%a', 3000) || 'b'")).short(),
+        t.does("likes-100-closed", Postgres, |target| at_once(target, 100, "SELECT repeat('a', 1000000) LIKE repeat('%a', 3000) || 'b'")),
         t.does("functions-100-closed", Postgres, |target| at_once(target, 100, "SELECT max(reverse(repeat(t, 300))) FROM crowd, generate_series(1, 1000)")),
         t.does("planning-50-closed", Postgres, planning_closed),
         t.does("long-statements-100-cancelled", Postgres, cancelled).short(),
