@@ -94,7 +94,6 @@ impl Load {
     }
 
     /// Known to fail, for this reason: told, and no failure of the run.
-    #[allow(dead_code, reason = "there may be none at the moment")]
     pub(crate) fn open(self, reason: &'static str) -> Load {
         Load { open: Some(reason), ..self }
     }
