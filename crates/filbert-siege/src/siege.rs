@@ -184,7 +184,8 @@ impl Siege {
     /// Waits until the member does no more than bystanders ask for and runs nothing else; how long that took from `over` on.
     async fn until_idle(&self, over: Instant) -> Option<Duration> {
         let mut running = String::new();
-        while over.elapsed() < ENDLESS {
+        // One that has died does nothing any more, and cannot be asked.
+        while over.elapsed() < ENDLESS && self.member.end().is_none() {
             let (before, begun) = (self.pid().processor_time().ok()?, Instant::now());
             sleep(WINDOW).await;
             let used = self.pid().processor_time().ok()?.saturating_sub(before);
