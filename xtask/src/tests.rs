@@ -76,6 +76,23 @@ fn fuzz_targets(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// The siege that every test run lays: a selection of the loads, in two minutes at most.
+pub(crate) const SHORT_SIEGE: [&str; 3] = ["--short", "--seed", "1"];
+
+/// Sends a member hostile loads, one after the other.
+pub(crate) fn siege(steps: &mut Steps, options: &[String]) {
+    let built = steps.step("the siege and the member", |workspace| {
+        // As the tests build them: other packages would have other features.
+        shell::run(&mut workspace.cargo("build --release --locked --workspace --bins"))
+    });
+    if !built {
+        return;
+    }
+    steps.step("hostile loads", |workspace| {
+        shell::run(&mut shell::command(workspace.program("filbert-siege"), options, &workspace.root))
+    });
+}
+
 /// The comparison that every test run makes: the same statements each time.
 pub(crate) const SHORT_COMPARISON: [&str; 4] = ["--seed", "1", "--rounds", "2"];
 
