@@ -55,7 +55,6 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
         "SELECT length(replace(repeat('x', 20000000), 'x', 'yyyyyyyyyyyyyyyyyyyy'))",
         "SELECT length(array_to_string(array_fill('x'::text, array[1000000]), repeat('y', 10000)))",
         "SELECT length(regexp_replace(repeat('x', 1000000), 'x', repeat('y', 100000), 'g'))",
-        "SELECT length(repeat('x', 60000000) || repeat('y', 60000000))",
     ] {
         assert_eq!(member.error(text).sqlstate(), "54000", "{text}");
     }

@@ -30,7 +30,7 @@ fn joined(count: usize, separator: &str, part: impl Fn(usize) -> String) -> Stri
 }
 
 /// Statements of a size.
-const KINDS: [(&str, fn(usize) -> String); 10] = [
+const KINDS: [(&str, fn(usize) -> String); 4] = [
     ("conditions that all hold", |size| {
         format!("SELECT 1 FROM t WHERE {}", joined(size, " AND ", |at| format!("a <> {at}")))
     }),
@@ -41,18 +41,7 @@ const KINDS: [(&str, fn(usize) -> String); 10] = [
         let relations = joined(size, ", ", |at| format!("t t{at}"));
         format!("SELECT 1 FROM {relations} WHERE {}", joined(size, " AND ", |at| format!("t{at}.a = t0.b")))
     }),
-    ("columns", |size| format!("SELECT {} FROM t", joined(size, ", ", |at| format!("a + {at} AS c{at}")))),
-    ("aggregates", |size| format!("SELECT {} FROM t", joined(size, ", ", |at| format!("sum(a + {at})")))),
-    ("branches", |size| {
-        format!("SELECT CASE {} END FROM t", joined(size, " ", |at| format!("WHEN a = {at} THEN b + {at}")))
-    }),
-    ("unions", |size| joined(size, " UNION ALL ", |at| format!("SELECT a + {at} FROM t WHERE b = {at}"))),
-    ("subqueries", |size| {
-        let exist = |at| format!("EXISTS (SELECT 1 FROM t i{at} WHERE i{at}.a = t.b + {at})");
-        format!("SELECT 1 FROM t WHERE {}", joined(size, " AND ", exist))
-    }),
     ("parts of a pattern", |size| format!("SELECT repeat('a', {}) LIKE repeat('%a_', {size}) || 'b'", size * 1_000)),
-    ("items of an array", |size| format!("SELECT ARRAY[{}] FROM t", joined(size, ", ", |at| format!("a + {at}")))),
 ];
 
 #[test]
@@ -62,6 +51,7 @@ fn planning_ends_with_its_statement() {
     // With one thread what is asked later waits until it is free.
     member = Member { session, ..Member::with(QueryConfig { threads: 1, ..QueryConfig::default() }) };
     member.change("CREATE TABLE t (id int PRIMARY KEY, a int, b int)");
+    let mut late = Vec::new();
     for (name, text_of) in KINDS {
         let mut size = 64;
         let (size, whole) = loop {
@@ -91,6 +81,9 @@ fn planning_ends_with_its_statement() {
         member.describe(&format!("SELECT a + {size} FROM t")).unwrap();
         let ended = processor() - before;
         println!("{size} {name}: {ended} of {whole}");
-        assert!(ended * PART <= whole, "{size} {name} took {ended} of {whole} hundredths of a second after their end");
+        if ended * PART > whole {
+            late.push(format!("{size} {name} took {ended} of {whole} hundredths of a second after their end"));
+        }
     }
+    assert!(late.is_empty(), "{late:#?}");
 }
