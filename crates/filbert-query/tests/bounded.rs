@@ -53,8 +53,8 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
         "SELECT length(repeat('x', 2000000000))",
         "SELECT length(lpad('x', 2000000000))",
         "SELECT length(replace(repeat('x', 20000000), 'x', 'yyyyyyyyyyyyyyyyyyyy'))",
-        "SELECT length(array_to_string(array_fill('x'::text, array[1000000]), repeat('y', 10000)))",
-        "SELECT length(regexp_replace(repeat('x', 1000000), 'x', repeat('y', 100000), 'g'))",
+        "SELECT length(array_to_string(array_fill('x'::text, array[100000]), repeat('y', 10000)))",
+        "SELECT length(regexp_replace(repeat('x', 100000), 'x', repeat('y', 10000), 'g'))",
     ] {
         assert_eq!(member.error(text).sqlstate(), "54000", "{text}");
     }
@@ -75,7 +75,7 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
     // One constant for each row.
     for text in [
         "SELECT array_fill(0, array[1000000]) FROM generate_series(1, 8192)",
-        "SELECT count(string_to_array(repeat('x,', 1000000), ',')) FROM generate_series(1, 8192)",
+        "SELECT count(string_to_array(repeat('x,', 100000), ',')) FROM generate_series(1, 8192)",
         "SELECT CASE WHEN g > 0 THEN array_fill(0, array[1000000]) END FROM generate_series(1, 8192) g",
     ] {
         assert_eq!(member.error(text).sqlstate(), "53200", "{text}");
