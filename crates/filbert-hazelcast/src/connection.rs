@@ -40,7 +40,8 @@ const KEPT_READ_BYTES_MAX: usize = 256 << 10;
 /// socket with unread input would make the system drop what was written.
 const LINGER_BYTES_MAX: usize = 64 << 20;
 
-/// How long a client is served that goes on sending while the member stops. One that waits for others is served until the close timeout.
+/// How long a client is served that goes on sending while the member stops. One that waits for others, or for statements, is served until the
+/// close timeout; after this time it begins no more statements.
 const STOPPING_MAX: Duration = Duration::from_millis(500);
 
 /// Buffers that all connections of a thread use in turn: only one of them runs at a time, so that a thousand idle
@@ -232,8 +233,11 @@ impl Connection {
                 return Poll::Pending;
             }
             if self.stopping.is_some_and(|since| since.elapsed() > STOPPING_MAX) && !self.waits_elsewhere() {
-                self.closing = Some(Closing::Ended(End::Shutdown));
-                continue;
+                if !self.link.has_statements() {
+                    self.closing = Some(Closing::Ended(End::Shutdown));
+                    continue;
+                }
+                self.link.refuse_statements();
             }
             let read = self.poll_read(context);
             if read.is_pending() && self.stopping.is_some() && self.owes_nothing() {
@@ -269,6 +273,7 @@ impl Connection {
         self.pending.is_empty()
             && self.backlog() == 0
             && !self.waits_elsewhere()
+            && !self.link.has_statements()
             && !(self.session.is_replicated && (self.has_changes_on_way() || self.link.outbox.is_filled()))
     }
 
@@ -330,7 +335,7 @@ impl Connection {
         match end {
             // A client that is told in the middle of a call knows nothing of its outcome.
             Some(End::Shutdown) => {
-                self.link.set_closing();
+                self.link.set_stopping();
                 self.stopping.get_or_insert_with(Instant::now);
             }
             Some(end) if self.closing.is_none() => {

@@ -275,7 +275,7 @@ impl Door {
                 watched.since = now;
             }
             link.cursors.close_idle(now.into_std(), self.config.cursor_idle_timeout);
-            if link.is_closing() {
+            if link.is_closing() || link.is_stopping() {
                 let since = *watched.closing_since.get_or_insert(now);
                 if now - since > self.config.close_timeout {
                     link.end(End::Abort);

@@ -22,6 +22,10 @@ pub(crate) struct Link {
     reads: AtomicU64,
     authenticated: AtomicBool,
     closing: AtomicBool,
+    /// Whether it ends as soon as its client waits for nothing.
+    stopping: AtomicBool,
+    /// Whether new statements are refused: the member stops, and only what runs is waited for.
+    refuses_statements: AtomicBool,
     /// Bytes of buffers that the connection's task held at the end of its last turn.
     held_bytes: AtomicUsize,
     /// Requests that other threads are to answer.
@@ -37,6 +41,8 @@ impl Link {
             reads: AtomicU64::new(0),
             authenticated: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            refuses_statements: AtomicBool::new(false),
             held_bytes: AtomicUsize::new(0),
             queries: AtomicUsize::new(0),
             cursors: Cursors::default(),
@@ -69,6 +75,14 @@ impl Link {
         self.closing.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn set_stopping(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
     #[inline]
     pub(crate) fn set_held_bytes(&self, bytes: usize) {
         self.held_bytes.store(bytes, Ordering::Relaxed);
@@ -81,12 +95,29 @@ impl Link {
 
     /// Notes one more request that another thread is to answer; how many there were before.
     pub(crate) fn begin_query(&self) -> usize {
-        self.queries.fetch_add(1, Ordering::Relaxed)
+        self.queries.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// Notes that one of them is over.
+    /// Notes that one of them is over: its reply is in the outbox.
     pub(crate) fn end_query(&self) {
-        self.queries.fetch_sub(1, Ordering::Relaxed);
+        self.queries.fetch_sub(1, Ordering::SeqCst);
+        if self.is_stopping() {
+            // The connection may wait for this one alone.
+            self.outbox.poke();
+        }
+    }
+
+    /// Whether another thread is to answer a request, or a statement has rows that the client has not read.
+    pub(crate) fn has_statements(&self) -> bool {
+        self.queries.load(Ordering::SeqCst) > 0 || self.cursors.len() > 0
+    }
+
+    pub(crate) fn refuse_statements(&self) {
+        self.refuses_statements.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn refuses_statements(&self) -> bool {
+        self.refuses_statements.load(Ordering::Relaxed)
     }
 
     pub(crate) fn end(&self, end: End) {

@@ -11,6 +11,7 @@ use common::{Client, Reply, Server, engine::Engine, wait_until};
 use filbert_grid::GridConfig;
 use filbert_hazelcast::DoorConfig;
 use filbert_wire::{
+    MessageId,
     sql_page::SqlColumn,
     structure::{AnchorDataListHolder, PagingPredicateHolder, SqlQueryId},
     table::{map::*, sql},
@@ -477,4 +478,53 @@ fn replies_of_long_queries_are_not_counted_as_events() {
     put(&mut client, "k", &value);
     let reply = client.ok(&values_with_predicate::Request { name: NAME, predicate: b"long:a" });
     assert_eq!(reply.decode::<values_with_predicate::Response<'_>>().response, [value.as_bytes()]);
+}
+
+#[test]
+fn a_door_that_closes_lets_statements_end_and_their_rows_be_read() {
+    let (mut server, engine) = with(|door| door.close_timeout = Duration::from_secs(60));
+    let (mut reads, mut waits, mut idle) = (server.client(), server.client(), server.client());
+    let reply = reads.ok(&statement("rows later 10", 1));
+    let response: sql::execute::Response<'_> = reply.decode();
+    assert_eq!(ids(&response.row_page.unwrap()), (vec![0, 1, 2, 3], false));
+    let hanging = waits.send(&statement("hang", 1));
+    wait_until("the statement runs", || engine.hanging() == 1);
+    server.begin_to_stop();
+    // Whoever waits for nothing is sent away at once.
+    assert!(idle.receive().is_none());
+    for expected in [(vec![4, 5, 6, 7], false), (vec![8, 9], true)] {
+        let reply = reads.ok(&fetch(1));
+        let response: sql::fetch::Response<'_> = reply.decode();
+        assert_eq!(ids(&response.row_page.unwrap()), expected);
+    }
+    assert!(reads.receive().is_none());
+    let closing = waits.send(&sql::close::Request { query_id: id(1) });
+    let replies = waits.read_to_end();
+    let mut answered: Vec<i64> = replies.iter().map(|reply| reply.message().correlation_id().0).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, [hanging, closing]);
+    server.stop();
+}
+
+#[test]
+fn a_door_that_closes_begins_no_more_statements_and_waits_no_longer_than_its_timeout() {
+    let (mut server, _) = with(|door| door.close_timeout = Duration::from_secs(3));
+    let mut client = server.client();
+    client.ok(&statement("rows later 10", 1));
+    server.begin_to_stop();
+    // For a moment all is as before: a client that goes on to send is not cut off in the middle.
+    let mut number = 2;
+    loop {
+        let reply = client.call(&statement("count 3", number));
+        number += 1;
+        if reply.message().id() == MessageId::ERROR {
+            let (code, class, _) = reply.error();
+            assert_eq!((code, class.as_str()), (19, "com.hazelcast.core.HazelcastInstanceNotActiveException"));
+            break;
+        }
+    }
+    // What was begun goes on, until the time is over.
+    assert_eq!(client.ok(&fetch(1)).decode::<sql::fetch::Response<'_>>().error, None);
+    server.stop();
+    assert!(client.receive().is_none());
 }

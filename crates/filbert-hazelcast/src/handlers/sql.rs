@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use filbert_data::Value;
+use filbert_grid::GridError;
 use filbert_grid::query::{ExpectedResult, Page, QueryEngine, SqlError, SqlErrorCode, Statement, StatementResult};
 use filbert_wire::{
     Message, MessageId, Response, Uuid,
@@ -33,6 +34,9 @@ pub(crate) const ROWS: &[(MessageId, Row)] = &[
 
 fn handle_execute(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: execute::Request<'_> = message.decode()?;
+    if session.link.refuses_statements() {
+        return Err(GridError::NotActive.into());
+    }
     let engine = deferred::engine(session, message)?;
     let reply = reply(session, message, Kind::Execute);
     if let Err(error) = execute(session, &engine, &reply, &request) {
