@@ -51,6 +51,27 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
         from: &BTreeSet<MemberId>,
         to: BTreeSet<MemberId>,
     ) -> Result<(), MembershipError> {
+        self.change(from, to, false).await
+    }
+
+    /// As [`Group::change_voters`], but those that are no longer among them follow on without a vote: at no moment do they lack what is new.
+    ///
+    /// # Errors
+    /// As [`Group::change_voters`].
+    pub async fn change_voters_and_keep(
+        &self,
+        from: &BTreeSet<MemberId>,
+        to: BTreeSet<MemberId>,
+    ) -> Result<(), MembershipError> {
+        self.change(from, to, true).await
+    }
+
+    async fn change(
+        &self,
+        from: &BTreeSet<MemberId>,
+        to: BTreeSet<MemberId>,
+        keeps: bool,
+    ) -> Result<(), MembershipError> {
         let group = self.0.replica.group;
         let based_on = {
             let metrics = self.0.raft.metrics();
@@ -64,7 +85,7 @@ impl<R: AsyncRuntime, S: StateMachine> Group<R, S> {
             *now.membership_config.log_id()
         };
         let unchanged = Precondition::LastMembershipLogId { last_membership_log_id: based_on };
-        let changed = self.0.raft.change_membership_if(to, false, [unchanged]).await;
+        let changed = self.0.raft.change_membership_if(to, keeps, [unchanged]).await;
         changed.map(|_| ()).map_err(|error| self.refused("cannot change its voters", error))
     }
 

@@ -20,6 +20,9 @@ pub(crate) struct Led {
     pub(crate) term: u64,
     /// Its voters. A member that was taken out of them is told by nobody else.
     pub(crate) voters: BTreeSet<u64>,
+    /// Those that follow without a vote.
+    #[serde(default)]
+    pub(crate) followers: BTreeSet<u64>,
 }
 
 /// The groups that a member leads, the registry's among them.
@@ -39,6 +42,9 @@ pub(crate) struct Figures {
     pub(crate) log_entries: u64,
     pub(crate) log_bytes: u64,
     pub(crate) is_joint: bool,
+    /// Bytes of its partitions.
+    #[serde(default)]
+    pub(crate) data_bytes: u64,
 }
 
 /// What a member says to all others.
@@ -58,6 +64,12 @@ pub(crate) struct Said {
     /// Whether clients are let in at it. A member that does not say so does.
     #[serde(default = "yes")]
     pub(crate) serves: bool,
+    /// Whether it was asked statements lately.
+    #[serde(default)]
+    pub(crate) is_asked: bool,
+    /// Whether it is to be brought all groups, for statements.
+    #[serde(default)]
+    pub(crate) follows: bool,
 }
 
 fn yes() -> bool {
@@ -80,12 +92,12 @@ pub(crate) enum Standing {
 }
 
 /// The figures of a group, if this member leads it.
-pub(crate) fn figures<S: StateMachine>(id: GroupId, group: &Group<BootRuntime, S>) -> Option<Figures> {
+pub(crate) fn figures<S: StateMachine>(id: GroupId, group: &Group<BootRuntime, S>, data_bytes: u64) -> Option<Figures> {
     group.has_lease()?;
-    Some(figures_of(id, group.member(), &group.status()))
+    Some(figures_of(id, group.member(), &group.status(), data_bytes))
 }
 
-fn figures_of(id: GroupId, leader: MemberId, status: &GroupStatus) -> Figures {
+fn figures_of(id: GroupId, leader: MemberId, status: &GroupStatus, data_bytes: u64) -> Figures {
     let committed = status.committed.unwrap_or(0);
     let lag = |id: &MemberId| {
         let matched = if *id == leader { Some(committed) } else { status.matched.get(id).copied() };
@@ -99,6 +111,7 @@ fn figures_of(id: GroupId, leader: MemberId, status: &GroupStatus) -> Figures {
         log_entries: status.log_entries as u64,
         log_bytes: status.log_bytes as u64,
         is_joint: status.is_joint,
+        data_bytes,
     }
 }
 
@@ -108,6 +121,7 @@ pub(crate) struct Known {
     pub(crate) term: u64,
     pub(crate) leader: MemberId,
     pub(crate) voters: BTreeSet<u64>,
+    pub(crate) followers: BTreeSet<u64>,
     /// When its leader said so last.
     pub(crate) said: Instant,
     pub(crate) figures: Figures,
@@ -131,15 +145,20 @@ impl Leaders {
     /// Takes note of what a member says of groups that there are; whether a leader is new.
     pub(crate) fn hear(&mut self, member: MemberId, leading: &Leading, is_group: impl Fn(GroupId) -> bool) -> bool {
         let (mut news, said) = (false, Instant::now());
-        for Led { group, term, voters } in leading.groups.iter().filter(|led| is_group(GroupId(led.group))) {
-            let voters = voters.clone();
+        for Led { group, term, voters, followers } in leading.groups.iter().filter(|led| is_group(GroupId(led.group))) {
+            let (voters, followers) = (voters.clone(), followers.clone());
             match self.known.get_mut(group) {
                 Some(known) if known.term > *term => {}
-                Some(known) if known.term == *term => (known.voters, known.said) = (voters, said),
-                _ => {
+                Some(known) if known.term == *term => {
+                    (known.voters, known.followers, known.said) = (voters, followers, said);
+                }
+                before => {
                     news = true;
-                    let figures = Figures::default();
-                    self.known.insert(*group, Known { term: *term, leader: member, voters, said, figures });
+                    // As large as it was, until its leader says so.
+                    let data_bytes = before.map_or(0, |known| known.figures.data_bytes);
+                    let figures = Figures { data_bytes, ..Figures::default() };
+                    let known = Known { term: *term, leader: member, voters, followers, said, figures };
+                    self.known.insert(*group, known);
                 }
             }
         }
@@ -169,6 +188,11 @@ impl Leaders {
         self.known.values().any(|known| known.voters.contains(&member.0))
     }
 
+    /// Bytes of all groups' partitions, as their leaders have said last.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        self.known.values().map(|known| known.figures.data_bytes).fold(0, u64::saturating_add)
+    }
+
     /// Grows with each change of leaders.
     pub(crate) fn version(&self) -> i32 {
         let terms = self.known.values().map(|known| known.term).fold(0, u64::saturating_add);
@@ -185,7 +209,12 @@ mod tests {
         let of = |groups: &[(u32, u64, u64)]| Leading {
             groups: groups
                 .iter()
-                .map(|(group, term, voter)| Led { group: *group, term: *term, voters: [*voter].into() })
+                .map(|(group, term, voter)| Led {
+                    group: *group,
+                    term: *term,
+                    voters: [*voter].into(),
+                    followers: BTreeSet::new(),
+                })
                 .collect(),
         };
         let two = |group: GroupId| group.0 < 2;
@@ -203,7 +232,8 @@ mod tests {
     #[test]
     fn figures_count_from_the_leader_alone() {
         let mut leaders = Leaders::default();
-        let led = Leading { groups: vec![Led { group: 0, term: 1, voters: [1, 2].into() }] };
+        let led = Led { group: 0, term: 1, voters: [1, 2].into(), followers: BTreeSet::new() };
+        let led = Leading { groups: vec![led] };
         assert!(leaders.hear(MemberId(1), &led, |_| true));
         let figures = |committed| Figures { committed, ..Figures::default() };
         leaders.hear_figures(MemberId(1), vec![figures(7), Figures { group: 5, ..figures(8) }]);

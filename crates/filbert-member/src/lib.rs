@@ -26,6 +26,7 @@
 
 mod administration;
 mod asking;
+mod copies;
 mod departed;
 mod epoch;
 mod errors;

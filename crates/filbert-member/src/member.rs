@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use crate::administration::{Administration, Ending, EndingSender};
 use crate::asking::Asking;
+use crate::copies::Copies;
 use crate::departed::Departed;
 use crate::epoch::InEpoch;
 use crate::errors::MemberError;
@@ -138,6 +139,7 @@ pub struct Member {
     views: Arc<Views>,
     ending: Arc<EndingSender>,
     serves: Arc<AtomicBool>,
+    reading: Arc<Reading>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -293,7 +295,8 @@ impl Starting {
             lease: Duration::from_millis(groups.lease_ms),
             runtime: Handle::current(),
         };
-        let reading = Arc::new(Reading { asking: asking.clone(), to: forwarding });
+        let copies = Arc::new(Copies::new(facts.is_lite, views.clone(), slot.clone()));
+        let reading = Arc::new(Reading { asking: asking.clone(), to: forwarding, copies: copies.clone() });
         grid.join_cluster(Arc::new(Presence {
             member: id,
             views: views.clone(),
@@ -309,7 +312,7 @@ impl Starting {
             asking: asking.clone(),
             heard: Arc::new(move |member, said| heard.hear_said(member, epoch.get(), said)),
             ending: ending.clone(),
-            reading,
+            reading: reading.clone(),
             recovery: recovery.clone(),
         };
         // Nobody else starts this member.
@@ -324,6 +327,7 @@ impl Starting {
             views,
             ending,
             serves: serves.clone(),
+            reading,
             tasks: Vec::new(),
         };
         member.tasks.push(tokio::spawn(follow_registry(registry, followed, Arc::downgrade(&member.grid))));
@@ -347,6 +351,7 @@ impl Starting {
             grid: Arc::downgrade(&member.grid),
             serves,
             recovery: recovery.clone(),
+            copies,
             dead_after: settings.dead_after,
         };
         member.tasks.push(tokio::spawn(Arc::new(upkeep).run()));
@@ -427,7 +432,18 @@ impl Member {
             }
             tokio::time::sleep(PAUSE).await;
         }
+        self.hold_copies().await;
         Ok(())
+    }
+
+    /// Where statements are asked in the cluster, waits until this member can answer them.
+    async fn hold_copies(&self) {
+        if !self.reading.copies.follows() {
+            return;
+        }
+        if let Err(error) = self.reading.catch_up_unasked().await {
+            tracing::warn!("member {} serves, and does not answer statements yet: {error}", self.id);
+        }
     }
 
     /// Whether this member has a vote in any group, as far as its own logs say.
@@ -551,26 +567,50 @@ impl Member {
         format!("{all} entries of {} maps{of_maps}", by_map.len())
     }
 
-    /// Leaves the cluster in order: others take over what this member leads and holds, as far as there are others, and only then it is taken
-    /// out.
+    /// Leaves the cluster in order: [`Member::hand_over`], then [`Member::go`].
     ///
     /// # Errors
     /// The registry has no leader.
     pub async fn leave(&self) -> Result<(), MemberError> {
-        if matches!(*self.ending.borrow(), Some(Ending::TakenOut | Ending::LeftBehind)) {
-            return Ok(());
-        }
-        let registry = self.registry();
-        let is_lite = registry.member(self.id).is_some_and(|facts| facts.is_lite);
-        let is_last = registry.members().filter(|(_, facts)| !facts.is_lite).count() <= 1;
-        if is_last && !is_lite {
+        self.hand_over().await?;
+        self.go().await
+    }
+
+    /// Has others take over what this member leads and votes for, as far as there are others. It is a member all the same, and answers clients;
+    /// where it was asked statements, it follows all groups for them.
+    ///
+    /// # Errors
+    /// The registry has no leader.
+    pub async fn hand_over(&self) -> Result<(), MemberError> {
+        if !self.has_heirs() {
             return Ok(());
         }
         self.asking.ask(Command::Leave { member: self.id.0 }).await?;
         while self.views.votes(self.id) {
             tokio::time::sleep(PAUSE).await;
         }
+        Ok(())
+    }
+
+    /// Is taken out of the cluster, if it has handed over.
+    ///
+    /// # Errors
+    /// The registry has no leader.
+    pub async fn go(&self) -> Result<(), MemberError> {
+        if !self.has_heirs() || !self.registry().is_leaving(self.id) || self.views.votes(self.id) {
+            return Ok(());
+        }
         self.asking.ask_to_go().await
+    }
+
+    /// Whether others can take over what this member has, and go on to listen to it.
+    fn has_heirs(&self) -> bool {
+        if matches!(*self.ending.borrow(), Some(Ending::TakenOut | Ending::LeftBehind)) {
+            return false;
+        }
+        let registry = self.registry();
+        let is_lite = registry.member(self.id).is_some_and(|facts| facts.is_lite);
+        is_lite || registry.members().filter(|(_, facts)| !facts.is_lite).count() > 1
     }
 
     /// Ends this member: at once, whatever it leads. See [`Member::leave`] for the other way.

@@ -1,10 +1,11 @@
-//! Reads at a member that follows: it asks whoever leads how far the log is, and waits until it has come so far itself.
+//! Reads at a member that follows: it asks whoever leads how far the log is, and waits until it has come so far itself. What it does not hold
+//! it is brought (`copies.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use filbert_cluster::{GroupId, MemberId, ReadPoint};
+use filbert_cluster::{GroupId, GroupStatus, MemberId, ReadPoint};
 use filbert_grid::GridError;
 use filbert_grid::replication;
 use filbert_links::Channel;
@@ -12,13 +13,17 @@ use filbert_store::Millis;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::asking::Asking;
+use crate::copies::Copies;
 use crate::forwarding::Forwarding;
+use crate::leading::FRESH;
 use crate::registry::REGISTRY;
 use crate::replicator::PartitionGroup;
 use crate::service::{Request, read};
 
 /// How long leaders are asked, and the log is waited for: longer than a failover takes.
 const CATCHING_UP_MAX: Duration = Duration::from_secs(5);
+/// How long a group is waited for that this member has just begun to follow: as long as leaving may take, and a client may be expected to wait.
+const FOLLOWING_MAX: Duration = Duration::from_secs(30);
 /// Between two rounds.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -29,7 +34,8 @@ pub(crate) type Point = (u64, i64);
 fn not_held(group: GroupId) -> GridError {
     GridError::UnsupportedOperation(format!(
         "this member does not hold group {group} of the partitions, and a query reads all of them where it is asked: \
-         in a cluster, expected as many replicas as members with data (--replicas), and a member with data"
+         expected a member with data, whose memory limit leaves room for the data of the whole cluster, or as many replicas as \
+         members with data (--replicas)"
     ))
 }
 
@@ -37,32 +43,52 @@ fn not_held(group: GroupId) -> GridError {
 pub(crate) struct Reading {
     pub(crate) asking: Arc<Asking>,
     pub(crate) to: Arc<Forwarding>,
+    pub(crate) copies: Arc<Copies>,
 }
 
 impl Reading {
     /// Waits until this member has applied all that was acknowledged before this call, in all groups of partitions and the registry.
     ///
     /// # Errors
-    /// This member does not hold a group, or nobody who leads it was reached.
+    /// This member cannot hold a group, or nobody who leads it was reached.
     pub(crate) async fn catch_up(&self) -> Result<(), GridError> {
-        let deadline = Instant::now() + CATCHING_UP_MAX;
+        self.copies.note_asked();
+        self.catch_up_unasked().await
+    }
+
+    /// As [`Reading::catch_up`], for no statement.
+    ///
+    /// # Errors
+    /// As [`Reading::catch_up`].
+    pub(crate) async fn catch_up_unasked(&self) -> Result<(), GridError> {
+        let begun = Instant::now();
         let mut missing: Vec<GroupId> = (0..).map(GroupId).take(self.to.groups.len()).chain([REGISTRY]).collect();
         loop {
-            missing = self.round(missing, deadline).await?;
-            let Some(group) = missing.first() else { return Ok(()) };
-            if Instant::now() > deadline {
-                let hint = match *group == REGISTRY {
-                    true => "the leader of the cluster's registry was not reached".to_owned(),
-                    false => "its leader was not reached".to_owned(),
-                };
-                return Err(replication::SubmitError::NotLeader { group: replication::GroupId(group.0), hint }.into());
-            }
-            sleep(PAUSE).await;
+            missing = self.round(missing, begun).await?;
+            let Some(group) = missing.iter().find(|group| Instant::now() > self.deadline(**group, begun)) else {
+                if missing.is_empty() {
+                    return Ok(());
+                }
+                sleep(PAUSE).await;
+                continue;
+            };
+            let hint = match *group {
+                REGISTRY => "the leader of the cluster's registry was not reached",
+                group if self.votes(group) => "its leader was not reached",
+                _ => "it is being brought what it needs to answer statements",
+            };
+            let (group, hint) = (replication::GroupId(group.0), hint.to_owned());
+            return Err(replication::SubmitError::NotLeader { group, hint }.into());
         }
     }
 
+    /// Until when a group is waited for.
+    fn deadline(&self, group: GroupId, begun: Instant) -> Instant {
+        begun + if self.votes(group) { CATCHING_UP_MAX } else { FOLLOWING_MAX }
+    }
+
     /// Asks the leaders of groups, and waits; the groups that are still missing.
-    async fn round(&self, groups: Vec<GroupId>, deadline: Instant) -> Result<Vec<GroupId>, GridError> {
+    async fn round(&self, groups: Vec<GroupId>, begun: Instant) -> Result<Vec<GroupId>, GridError> {
         let mut by_leader: BTreeMap<MemberId, Vec<GroupId>> = BTreeMap::new();
         let mut missing = Vec::new();
         for group in groups {
@@ -77,8 +103,14 @@ impl Reading {
                 here = groups;
                 continue;
             }
-            for group in &groups {
-                self.check_held(*group)?;
+            let (groups, lacking): (Vec<GroupId>, Vec<GroupId>) =
+                groups.into_iter().partition(|group| self.holds(*group));
+            if let Some(group) = lacking.first().filter(|_| !self.copies.may_follow()) {
+                return Err(not_held(*group));
+            }
+            missing.extend(lacking);
+            if groups.is_empty() {
+                continue;
             }
             // It is on its way before the answers of others are waited for.
             let request = Request::ReadPoints(groups.iter().map(|group| group.0).collect()).write();
@@ -88,17 +120,17 @@ impl Reading {
         for (group, point) in here.into_iter().zip(points) {
             // Should this member lead no more when it reads, it reads at that time.
             match point {
-                Some(point) if self.reach(group, point, deadline).await? => {}
+                Some(point) if self.reach(group, point, begun).await => {}
                 _ => missing.push(group),
             }
         }
         for (groups, answer) in asked {
-            let answer = timeout_at(deadline, answer).await.ok().and_then(Result::ok);
+            let answer = timeout_at(begun + CATCHING_UP_MAX, answer).await.ok().and_then(Result::ok);
             let points: Option<Vec<Option<Point>>> = answer.and_then(|answer| read(&answer).ok());
             let mut points = points.unwrap_or_default().into_iter();
             for group in groups {
                 match points.next().flatten() {
-                    Some(point) if self.reach(group, point, deadline).await? => {}
+                    Some(point) if self.reach(group, point, begun).await => {}
                     _ => missing.push(group),
                 }
             }
@@ -113,21 +145,29 @@ impl Reading {
         }
     }
 
-    fn check_held(&self, group: GroupId) -> Result<(), GridError> {
-        let held = usize::try_from(group.0).ok().and_then(|at| self.to.groups.get(at));
-        let Some(held) = held else { return Ok(()) };
-        let (status, member) = (held.status(), self.to.member);
-        if status.voters.contains(&member) || status.learners.contains(&member) {
-            return Ok(());
-        }
-        Err(not_held(group))
+    fn status(&self, group: GroupId) -> Option<GroupStatus> {
+        usize::try_from(group.0).ok().and_then(|at| self.to.groups.get(at)).map(PartitionGroup::status)
+    }
+
+    /// Whether this member has a vote in a group; all follow the registry.
+    fn votes(&self, group: GroupId) -> bool {
+        let has_vote = |status: GroupStatus| status.voters.contains(&self.to.member);
+        self.status(group).is_none_or(has_vote) && self.holds(group)
+    }
+
+    /// Whether the log of a group comes to this member: as far as that itself says, unless the leader has said otherwise.
+    fn holds(&self, group: GroupId) -> bool {
+        let (member, now) = (self.to.member, std::time::Instant::now());
+        self.status(group).is_none_or(|it| {
+            let is_there = it.voters.contains(&member) || it.learners.contains(&member);
+            let since = now.checked_sub(FRESH).unwrap_or(now);
+            is_there && !self.to.views.is_without(group, member, it.term, since)
+        })
     }
 
     /// Waits until a group has come to a point; whether it has.
-    ///
-    /// # Errors
-    /// This member was taken out of the group: no more of its log comes here.
-    async fn reach(&self, group: GroupId, (index, time): Point, deadline: Instant) -> Result<bool, GridError> {
+    async fn reach(&self, group: GroupId, (index, time): Point, begun: Instant) -> bool {
+        let deadline = self.deadline(group, begun);
         let point = ReadPoint { index, time: Millis(time) };
         let reached = async {
             match usize::try_from(group.0).ok().and_then(|at| self.to.groups.get(at)) {
@@ -137,20 +177,20 @@ impl Reading {
         };
         tokio::select! {
             biased;
-            () = reached => Ok(true),
-            () = sleep_until(deadline) => Ok(false),
-            () = self.taken_out(group) => Err(not_held(group)),
+            () = reached => true,
+            () = sleep_until(deadline) => false,
+            // No more of its log comes here, until it is brought as a copy.
+            () = self.taken_out(group) => false,
         }
     }
 
-    /// Waits until the leader of a group says that this member does not vote in it, though it does by the log that is here: the entry by which it
-    /// was taken out does not come to it. For ever if the leader does not say so.
+    /// Waits until the leader of a group says that this member neither votes in it nor follows, though it does by the log that is here: the entry by
+    /// which it was taken out does not come to it. For ever if the leader does not say so.
     async fn taken_out(&self, group: GroupId) {
         let since = std::time::Instant::now();
         loop {
             sleep(PAUSE).await;
-            let held = usize::try_from(group.0).ok().and_then(|at| self.to.groups.get(at)).map(PartitionGroup::status);
-            let Some(status) = held.filter(|status| status.voters.contains(&self.to.member)) else { continue };
+            let Some(status) = self.status(group) else { continue };
             if self.to.views.is_without(group, self.to.member, status.term, since) {
                 return;
             }

@@ -10,10 +10,11 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use filbert_cluster::{BootRuntime, Group, GroupId, GroupStatus, MemberId, MembershipError, StateMachine};
-use filbert_grid::Grid;
+use filbert_grid::{Grid, replication};
 use filbert_links::{Channel, Links};
 
 use crate::asking::Asking;
+use crate::copies::Copies;
 use crate::leading::{Figures, Leading, Led, Said, Standing, figures};
 use crate::news::News;
 use crate::recovery::Recovery;
@@ -50,6 +51,7 @@ pub(crate) struct Upkeep {
     /// Whether clients are let in here.
     pub(crate) serves: Arc<AtomicBool>,
     pub(crate) recovery: Arc<Recovery>,
+    pub(crate) copies: Arc<Copies>,
     /// After so long without an answer a member is taken for dead.
     pub(crate) dead_after: Duration,
 }
@@ -141,7 +143,9 @@ fn next_step(
 /// A group, if this member leads it.
 fn led<S: StateMachine>(id: GroupId, group: &Group<BootRuntime, S>) -> Option<Led> {
     let term = group.has_lease()?;
-    Some(Led { group: id.0, term, voters: group.status().voters.iter().map(|voter| voter.0).collect() })
+    let status = group.status();
+    let ids = |ids: &BTreeSet<MemberId>| ids.iter().map(|id| id.0).collect();
+    Some(Led { group: id.0, term, voters: ids(&status.voters), followers: ids(&status.learners) })
 }
 
 impl Upkeep {
@@ -194,8 +198,9 @@ impl Upkeep {
             news.tell(self.member, &state, self.views.groups(), &self.views.clocks_ahead(), |id| {
                 self.views.silent_for(id)
             });
+            let copies = self.followers(&state);
             for (id, group) in (0..).map(GroupId).zip(&self.groups) {
-                self.step(group, &state, &state.places(id), &BTreeSet::new(), &mut handed).await;
+                self.step(group, &state, &state.places(id), &copies, &mut handed).await;
             }
             let followers: BTreeSet<MemberId> = state.members().map(|(id, _)| id).collect();
             self.step(self.asking.group(), &state, &state.registry_places(), &followers, &mut handed).await;
@@ -204,20 +209,26 @@ impl Upkeep {
         }
     }
 
+    /// The members that are to be brought all groups, for statements.
+    fn followers(&self, state: &RegistryState) -> BTreeSet<MemberId> {
+        let here = self.copies.follows().then_some(self.member);
+        self.views.followers().into_iter().chain(here).filter(|id| state.member(*id).is_some()).collect()
+    }
+
     /// Tells others what this member leads. It waits for nothing else: until it is told, clients' requests wait.
     async fn tell_others(&self) {
-        let mut told = (Leading::default(), false, Instant::now());
+        let mut told = (Leading::default(), (false, false, false), Instant::now());
         let mut looked = (Vec::new(), Instant::now());
         loop {
             let terms: Vec<Option<u64>> = self.groups.iter().map(Group::has_lease).collect();
-            if terms != looked.0 || looked.1.elapsed() >= PAUSE {
+            let is = (self.serves.load(Ordering::SeqCst), self.copies.is_asked(), self.copies.follows());
+            if terms != looked.0 || is != told.1 || looked.1.elapsed() >= PAUSE {
                 looked = (terms, Instant::now());
                 let leading = self.leading();
                 self.views.hear(self.member, &leading);
-                let serves = self.serves.load(Ordering::SeqCst);
-                if leading != told.0 || serves != told.1 || told.2.elapsed() >= TOLD_EVERY {
+                if leading != told.0 || is != told.1 || told.2.elapsed() >= TOLD_EVERY {
                     self.tell(&self.asking.registry().state(), &leading);
-                    told = (leading, serves, Instant::now());
+                    told = (leading, is, Instant::now());
                 }
             }
             tokio::time::sleep(LEADING_PAUSE).await;
@@ -240,8 +251,12 @@ impl Upkeep {
     }
 
     fn figures(&self) -> Vec<Figures> {
-        let of_partitions = (0..).map(GroupId).zip(&self.groups).filter_map(|(id, group)| figures(id, group));
-        of_partitions.chain(figures(REGISTRY, self.asking.group())).collect()
+        let grid = self.grid.upgrade();
+        let bytes = |id: GroupId| grid.as_ref().map_or(0, |grid| grid.group_bytes(replication::GroupId(id.0)) as u64);
+        let of_partitions = (0..).map(GroupId).zip(&self.groups);
+        let led = of_partitions.filter(|(_, group)| group.has_lease().is_some());
+        let of_partitions = led.filter_map(|(id, group)| figures(id, group, bytes(id)));
+        of_partitions.chain(figures(REGISTRY, self.asking.group(), 0)).collect()
     }
 
     fn tell(&self, state: &RegistryState, leading: &Leading) {
@@ -262,8 +277,9 @@ impl Upkeep {
 
     fn said(&self, state: &RegistryState, leading: &Leading, figures: Vec<Figures>) -> Said {
         let serves = self.serves.load(Ordering::SeqCst);
+        let (is_asked, follows) = (self.copies.is_asked(), self.copies.follows());
         let (cluster, epoch, leading) = (state.cluster, self.recovery.epoch.get().0, leading.clone());
-        Said { cluster, epoch, now_ms: Some(self.views.now_ms()), leading, figures, serves }
+        Said { cluster, epoch, now_ms: Some(self.views.now_ms()), leading, figures, serves, is_asked, follows }
     }
 
     async fn step<S: StateMachine>(
@@ -299,6 +315,9 @@ impl Upkeep {
         let take = async {
             match &step {
                 Step::Learn(id) => group.add_learner(*id).await,
+                Step::Vote(voters) if status.voters.difference(voters).any(|id| learners.contains(id)) => {
+                    group.change_voters_and_keep(&status.voters, voters.clone()).await
+                }
                 Step::Vote(voters) => group.change_voters(&status.voters, voters.clone()).await,
                 Step::Forget(id) => group.remove_learner(*id).await,
                 Step::Hand(id) => group.transfer_leadership(*id).await.map_err(MembershipError::from),

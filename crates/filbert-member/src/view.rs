@@ -1,6 +1,6 @@
 //! The cluster as doors tell clients and operators of it, made of the registry and of what is known of leaders.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +16,9 @@ use uuid::Uuid;
 use crate::leading::{FRESH, Figures, Leaders, Leading, Said, Standing};
 use crate::news::Groups;
 use crate::registry::{Loss, MemberFacts, REGISTRY, Registry, RegistryState};
+
+/// What a member has said of statements counts for so long: one that is dead is brought nothing.
+const SILENT_MAX: Duration = Duration::from_secs(10);
 
 /// What this member knows of the cluster.
 pub(crate) struct Views {
@@ -37,8 +40,17 @@ struct Heard {
     ever: bool,
     /// Whether clients are let in there, as it has said last.
     serves: bool,
+    /// Whether it is asked statements, and whether it is to be brought all groups for them.
+    is_asked: bool,
+    follows: bool,
     /// By how much its clock was ahead then, in milliseconds.
     ahead_ms: i64,
+}
+
+impl Heard {
+    fn not_yet() -> Heard {
+        Heard { at: Instant::now(), ever: false, serves: false, is_asked: false, follows: false, ahead_ms: 0 }
+    }
 }
 
 impl fmt::Debug for Views {
@@ -83,7 +95,8 @@ impl Views {
         }
         if state.member(member).is_some() {
             let ahead_ms = said.now_ms.map_or(0, |theirs| theirs.saturating_sub(self.now_ms()));
-            let heard = Heard { at: Instant::now(), ever: true, serves: said.serves, ahead_ms };
+            let Said { serves, is_asked, follows, .. } = said;
+            let heard = Heard { at: Instant::now(), ever: true, serves, is_asked, follows, ahead_ms };
             self.heard.lock().insert(member, heard);
         }
         self.hear(member, &said.leading);
@@ -105,11 +118,11 @@ impl Views {
         self.leaders.lock().of(group).map_or(0, |known| known.voters.len())
     }
 
-    /// Whether the leader of a group has said after that moment, in that term or a later one, that a member does not vote in it.
+    /// Whether the leader of a group has said after that moment, in that term or a later one, that a member neither votes in it nor follows.
     pub(crate) fn is_without(&self, group: GroupId, member: MemberId, term: u64, since: Instant) -> bool {
         let leaders = self.leaders.lock();
         let known = leaders.of(group).filter(|known| known.term >= term && known.said > since);
-        known.is_some_and(|known| !known.voters.contains(&member.0))
+        known.is_some_and(|known| !known.voters.contains(&member.0) && !known.followers.contains(&member.0))
     }
 
     /// Whether a member votes in any group, as the leaders have said last.
@@ -137,6 +150,22 @@ impl Views {
         self.heard.lock().get(&member).is_some_and(|heard| heard.serves)
     }
 
+    /// Whether another member says that it is asked statements.
+    pub(crate) fn is_asked_elsewhere(&self) -> bool {
+        self.heard.lock().values().any(|heard| heard.is_asked && heard.at.elapsed() < SILENT_MAX)
+    }
+
+    /// The other members that are to be brought all groups.
+    pub(crate) fn followers(&self) -> BTreeSet<MemberId> {
+        let heard = self.heard.lock();
+        heard.iter().filter(|(_, heard)| heard.follows && heard.at.elapsed() < SILENT_MAX).map(|(id, _)| *id).collect()
+    }
+
+    /// Bytes of all data, as the leaders of groups have said last.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        self.leaders.lock().data_bytes()
+    }
+
     /// Makes the view anew, and tells of it if it is another one.
     pub(crate) fn renew(&self) {
         let state = self.registry.state();
@@ -144,8 +173,7 @@ impl Views {
             let mut heard = self.heard.lock();
             heard.retain(|id, _| state.member(*id).is_some());
             for (id, _) in state.members() {
-                let unheard = Heard { at: Instant::now(), ever: false, serves: false, ahead_ms: 0 };
-                heard.entry(id).or_insert(unheard);
+                heard.entry(id).or_insert_with(Heard::not_yet);
             }
         }
         {
@@ -270,11 +298,12 @@ fn member(
 }
 
 fn view(state: &RegistryState, leaders: &Leaders) -> ClusterView {
-    let members = state.members().map(|(_, facts)| MemberView {
+    let members = state.members().map(|(id, facts)| MemberView {
         uuid: facts.uuid,
         host: facts.client_host.clone(),
         port: facts.client_port,
-        is_lite: facts.is_lite,
+        // Clients ask other members statements from now on.
+        is_lite: facts.is_lite || state.is_leaving(id),
     });
     let groups = state.settings.groups;
     let leader = |partition| {

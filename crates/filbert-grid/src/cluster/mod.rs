@@ -26,7 +26,7 @@ pub struct MemberView {
     pub host: String,
     /// The port there.
     pub port: u16,
-    /// Whether it holds no data.
+    /// Whether it holds no data, or is about to leave: clients ask others statements.
     pub is_lite: bool,
 }
 
@@ -137,7 +137,7 @@ pub trait Cluster: Send + Sync {
     /// Calls `done` when reads of this member's partitions, whoever leads them, find all that was acknowledged before this call, and
     /// definitions are as new. Nothing that such a read finds may be old; a read goes on to find it if leaders change meanwhile.
     ///
-    /// An error where this member does not hold all partitions, or nobody leads one of them.
+    /// An error where this member cannot hold all partitions, or nobody leads one of them.
     fn catch_up(&self, done: Done<()>) {
         done(Err(GridError::UnsupportedOperation(
             "this cluster knows nothing of reads at members that follow".to_owned(),

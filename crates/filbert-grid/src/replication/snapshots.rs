@@ -159,6 +159,12 @@ impl Grid {
         cells.flat_map(|cell| cell.lock().partition.logged_state()).collect()
     }
 
+    /// Bytes of a group's partitions on this member.
+    pub fn group_bytes(&self, group: GroupId) -> usize {
+        let cells = self.partitions_of(group).into_iter().filter_map(|id| self.shared.cell(id));
+        cells.map(|cell| cell.lock().partition.bytes()).fold(0, usize::saturating_add)
+    }
+
     fn partitions_of(&self, group: GroupId) -> Vec<PartitionId> {
         let ids = self.shared.partitions().map(|(id, _)| id);
         ids.filter(|id| self.shared.group_of(*id) == group).collect()

@@ -721,10 +721,17 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
             min: 1,
             max: INT_MAX,
             get: |draft| millis(draft.config.door.close_timeout),
-            set: |draft, value| draft.config.door.close_timeout = Duration::from_millis(value),
+            set: |draft, value| {
+                let timeout = Duration::from_millis(value);
+                draft.config.door.close_timeout = timeout;
+                draft.http.close_timeout = timeout;
+                draft.postgres.close_timeout = timeout;
+            },
         },
         unit: "milliseconds",
-        doc: "How long a connection that is being ended may take to read its last replies.",
+        doc: "How long what clients wait for may take when a member ends: statements that run, rows that are not read, \
+              transactions that are open, requests over HTTP; \
+              and how long a connection that is being ended may take to read its last replies.",
     },
 ];
 

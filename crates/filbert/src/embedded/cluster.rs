@@ -18,6 +18,8 @@ use crate::ClusterConfig;
 
 /// How long leaving in order may take: what one member holds of all groups goes over a network in that time, or its voters know that it goes.
 const LEAVE_MAX: Duration = Duration::from_secs(30);
+/// How long being taken out may take after that: one command of the registry.
+const GO_MAX: Duration = Duration::from_secs(6);
 
 /// Processors for each thread of the groups' runtime, and at most this many threads. What an entry costs is mostly tasks that wake each
 /// other: on one thread that is no system call, and what several groups send to a member goes in one write. A second thread pays only
@@ -63,7 +65,7 @@ fn end(runtime: Runtime) {
     std::thread::scope(|scope| _ = scope.spawn(move || drop(runtime)));
 }
 
-/// A member of a cluster. Dropping it ends it at once; see [`ClusterMember::leave`].
+/// A member of a cluster. Dropping it ends it at once; see [`ClusterMember::hand_over`].
 pub(super) struct ClusterMember {
     // Taken when it is dropped.
     member: Option<Member>,
@@ -202,13 +204,26 @@ impl ClusterMember {
         self.member.as_ref().map(Member::holdings).unwrap_or_default()
     }
 
-    /// Leaves the cluster in order: returns when others have taken over, or that takes too long.
-    pub(super) fn leave(&self) {
-        let (Some(runtime), Some(member)) = (&self.runtime, &self.member) else { return };
-        match wait(runtime, async { tokio::time::timeout(LEAVE_MAX, member.leave()).await }) {
+    /// Hands over to others what the member has: returns when they have taken over, or that takes too long.
+    pub(super) fn hand_over(&self) {
+        if let Some(member) = &self.member {
+            self.in_order(LEAVE_MAX, member.hand_over());
+        }
+    }
+
+    /// Is taken out of the cluster, once it has handed over.
+    pub(super) fn go(&self) {
+        if let Some(member) = &self.member {
+            self.in_order(GO_MAX, member.go());
+        }
+    }
+
+    fn in_order(&self, limit: Duration, step: impl Future<Output = Result<(), MemberError>> + Send) {
+        let Some(runtime) = &self.runtime else { return };
+        match wait(runtime, async { tokio::time::timeout(limit, step).await }) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!("the member does not leave its cluster in order: {error}"),
-            Err(_) => tracing::warn!("the member does not leave its cluster in order: it took {LEAVE_MAX:?}"),
+            Err(_) => tracing::warn!("the member does not leave its cluster in order: it took {limit:?}"),
         }
     }
 }

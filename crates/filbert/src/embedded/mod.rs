@@ -180,9 +180,13 @@ impl Drop for Filbert {
     fn drop(&mut self) {
         if let Some(cluster) = &self.cluster {
             // Clients are served until others have taken over.
-            cluster.leave();
+            cluster.hand_over();
         }
+        // As long as clients are told something, this is a member: they leave one at once that is none.
         self.doors.take();
+        if let Some(cluster) = &self.cluster {
+            cluster.go();
+        }
         self.cluster.take();
         self.grid.shutdown();
         self.listeners.close();
