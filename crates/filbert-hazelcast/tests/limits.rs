@@ -52,7 +52,7 @@ fn names_without_end_are_refused_however_they_come() {
     let mut client = server.client();
     let long = "n".repeat(NAME_BYTES_MAX + 1);
     let before = server.grid.statistics();
-    let mut check = |(code, class, text): (i32, String, String)| {
+    let check = |(code, class, text): (i32, String, String)| {
         assert_eq!((code, class.as_str()), (23, "java.lang.IllegalArgumentException"), "{text}");
         assert!(text.contains("name of 1025 bytes, expected at most 1024") && text.len() < 2_000, "{text}");
     };
