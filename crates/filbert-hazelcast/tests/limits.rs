@@ -157,6 +157,8 @@ fn fill(server: &Server, entries: u32) -> usize {
 fn answers_that_nobody_reads_are_built_one_after_the_other() {
     let server = start();
     let bytes = fill(&server, 100);
+    // One answer, what is left of the one before it, and no more of either for being moved.
+    let bytes_max = bytes + bytes / 2;
     let budget = server.grid.budget();
     let mut deaf = server.client();
     let mut batch = Vec::new();
@@ -170,13 +172,13 @@ fn answers_that_nobody_reads_are_built_one_after_the_other() {
     wait_until("the first is built", || server.monitor.statistics().buffer_bytes > bytes / 2);
     server.assert_serves();
     let (used, held) = (budget.used(), server.monitor.statistics().buffer_bytes);
-    assert!(used <= 2 * bytes && held <= 2 * bytes, "{used} and {held} bytes are held for {bytes}");
+    assert!(used <= bytes_max && held <= bytes_max, "{used} and {held} bytes are held for {bytes}");
     // Who reads gets all of them, in order.
     for correlation in sent {
         let reply = deaf.reply_to(correlation);
         assert_eq!(reply.decode::<values::Response<'_>>().response.len(), 100);
         let used = budget.used();
-        assert!(used <= 2 * bytes, "{used} bytes are held for {bytes}");
+        assert!(used <= bytes_max, "{used} bytes are held for {bytes}");
     }
     wait_until("all room is given back", || budget.used() == 0);
     server.wait_until_idle(2);
