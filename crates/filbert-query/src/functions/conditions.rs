@@ -1,7 +1,7 @@
 //! `AND` and `OR` of conditions, of which programs write thousands beside each other.
 //!
-//! Each operator asks for the types of its operands, and the left one holds all that was written before it. A chain of conditions is one
-//! by its form, so that nobody has to look into it.
+//! Each operator asks for the types of its operands, and the left one holds all that was written before it. A chain of
+//! conditions is one by its form, so that nobody has to look into it.
 
 use arrow_schema::DataType;
 use datafusion::common::{DFSchema, Result};
@@ -17,12 +17,12 @@ pub(crate) struct Conditions;
 
 impl ExprPlanner for Conditions {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        ending::check()?;
         let op = match expr.op {
             BinaryOperator::And => Operator::And,
             BinaryOperator::Or => Operator::Or,
             _ => return Ok(PlannerResult::Original(expr)),
         };
-        ending::check()?;
         if !is_condition(&expr.left, schema) || !is_condition(&expr.right, schema) {
             return Ok(PlannerResult::Original(expr));
         }
