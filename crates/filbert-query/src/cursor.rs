@@ -356,7 +356,9 @@ mod tests {
     use super::*;
 
     /// A statement that runs until `end` is used, and its limits, which are over already while it is changing rows.
-    async fn over_while_changing(limits: &Limits) -> (oneshot::Sender<()>, tokio::task::JoinHandle<Result<(), SqlError>>) {
+    async fn over_while_changing(
+        limits: &Limits,
+    ) -> (oneshot::Sender<()>, tokio::task::JoinHandle<Result<(), SqlError>>) {
         let (end, ended) = oneshot::channel::<()>();
         let running = limits.clone();
         let run = tokio::spawn(async move {

@@ -289,7 +289,6 @@ fn push_new(new: &str, text: &str, groups: &[Option<Span>], out: &mut String) ->
     let mut rest = new;
     while let Some((plain, marked)) = rest.split_once('\\') {
         out.push_str(plain);
-        rest = marked;
         let group = match marked.bytes().next() {
             Some(b'&') => 0,
             Some(digit @ b'1'..=b'9') => usize::from(digit - b'0'),

@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query, SetExpr, Values,
-    VisitMut, VisitorMut,
+    VisitorMut,
 };
 use filbert_grid::query::{Dialect, SqlError};
 
 use super::sources::Relation;
 use super::{Output, Resolver, ambiguous, missing};
 use crate::error::parsing_error;
+use crate::walk;
 
 /// Where an expression stands, which decides whether columns of the result can be meant.
 pub(super) enum Clause<'o> {
@@ -40,7 +41,7 @@ impl Resolver<'_> {
     pub(super) fn expression(&mut self, expression: &mut Expr, clause: &Clause<'_>) -> Result<(), SqlError> {
         let is_bare = matches!(expression, Expr::Identifier(_));
         let mut within = Within { resolver: self, clause, is_bare, taken: Vec::new() };
-        match VisitMut::visit(expression, &mut within) {
+        match walk::change(expression, &mut within) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(error) => Err(*error),
         }
