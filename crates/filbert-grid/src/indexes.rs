@@ -93,7 +93,7 @@ mod tests {
         for (index, whose) in [
             (named, "index name of 1025 bytes"),
             (index(IndexKind::Hash, &[&long]), "attribute name of 1025 bytes"),
-            (index(IndexKind::Sorted, &halves), "index name of 1214 bytes"),
+            (index(IndexKind::Sorted, &halves), "index name of 1211 bytes"),
         ] {
             let error = normalized("m", index).unwrap_err();
             assert_eq!(error.to_string(), format!("{whose}, expected at most 1024"));

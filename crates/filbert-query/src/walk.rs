@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 /// Shows a tree to a visitor, until the visitor breaks off.
+#[expect(clippy::disallowed_methods, reason = "the one place from which trees are walked over")]
 pub(crate) fn read<V: Visitor>(tree: &impl Visit, visitor: &mut V) -> ControlFlow<V::Break> {
     let mut reading = Reading { visitor, broken: None };
     let _ = tree.visit(&mut Reader(&mut reading));
@@ -18,6 +19,7 @@ pub(crate) fn read<V: Visitor>(tree: &impl Visit, visitor: &mut V) -> ControlFlo
 }
 
 /// Lets a visitor change a tree, until the visitor breaks off.
+#[expect(clippy::disallowed_methods, reason = "the one place from which trees are walked over")]
 pub(crate) fn change<V: VisitorMut>(tree: &mut impl VisitMut, visitor: &mut V) -> ControlFlow<V::Break> {
     let mut changing = Changing { visitor, broken: None };
     let _ = VisitMut::visit(tree, &mut Changer(&mut changing));

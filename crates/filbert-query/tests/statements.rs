@@ -5,6 +5,7 @@ mod common;
 
 use common::Member;
 use filbert_data::Value;
+use filbert_grid::query::Dialect;
 
 const PEOPLE: &str = "CREATE MAPPING people (__key INT, name VARCHAR, age BIGINT, city VARCHAR) TYPE IMap \
                       OPTIONS ('keyFormat'='int', 'valueFormat'='json-flat')";
@@ -157,4 +158,29 @@ fn a_result_has_the_types_that_its_expressions_have() {
     assert_eq!(member.rows("SELECT CAST(count(*) AS INTEGER) + 1 FROM people"), ["6"]);
     assert_eq!(member.rows("SELECT sum(age), sum(__key) FROM people"), ["234|15"]);
     assert_eq!(member.rows("SELECT name AS n, age AS n FROM people WHERE __key = 1"), ["Ada|36"]);
+}
+
+/// A plan that doubles with each of them is not made in time, and takes the member's memory.
+#[test]
+fn a_plan_grows_with_the_number_of_its_subqueries() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id int PRIMARY KEY, k int)");
+    member.change("INSERT INTO t SELECT g, g FROM generate_series(1, 8) g");
+    type Term = fn(usize) -> String;
+    let terms: [Term; 4] = [
+        |at| format!("EXISTS (SELECT 1 FROM t t{at} WHERE t{at}.k <= t.k + {at})"),
+        |at| format!("t.k NOT IN (SELECT t{at}.k + 8 FROM t t{at} WHERE t{at}.k <> t.k)"),
+        |at| format!("(SELECT max(t{at}.k) FROM t t{at} WHERE t{at}.k <= t.k + {at}) >= t.k"),
+        |at| format!("(t.k = {at} OR EXISTS (SELECT 1 FROM t t{at} WHERE t{at}.k <= t.k))"),
+    ];
+    for term in terms {
+        let text = |count: usize| {
+            let terms: Vec<String> = (0..count).map(term).collect();
+            format!("SELECT count(*) FROM t WHERE {}", terms.join(" AND "))
+        };
+        let lines = |count| member.rows(&format!("EXPLAIN {}", text(count))).join("\n").lines().count();
+        let (four, eight) = (lines(4), lines(8));
+        assert!(eight < four * 3, "{four} lines, then {eight}: {}", text(8));
+        assert_eq!(member.rows(&text(24)), ["8"], "{}", text(24));
+    }
 }
