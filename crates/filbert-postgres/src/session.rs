@@ -259,14 +259,13 @@ impl Session {
     /// Waits for what another thread gives, and for the client to go.
     pub(crate) async fn wait<T>(&mut self, mut receiver: oneshot::Receiver<T>) -> Outcome<T> {
         loop {
-            let has_room = self.link.input_bytes() < self.shared.config.read_ahead_bytes_max;
             tokio::select! {
                 biased;
                 result = &mut receiver => {
                     let lost = |_| PgError::new(sqlstate::INTERNAL, "the engine gave the statement up without an answer");
                     return result.map_err(|error| lost(error).into());
                 }
-                read = self.link.fill(), if has_room => read?,
+                read = self.link.read_ahead(self.shared.config.read_ahead_bytes_max) => read?,
             }
         }
     }

@@ -104,13 +104,9 @@ fn what_takes_too_much_is_refused_and_the_member_serves_on() {
         "jsonb_object_agg(id, repeat(s, 10000))",
     ] {
         for rows in ["many", "(SELECT g AS id, 'x' AS s FROM generate_series(1, 40000) g) many"] {
-            for text in [
-                format!("SELECT count(*) FROM (SELECT {aggregate} AS a FROM {rows}) x WHERE a IS NOT NULL"),
-                format!("SELECT id % 3, {aggregate} FROM {rows} GROUP BY id % 3"),
-            ] {
-                assert_eq!(member.error(&text).sqlstate(), "53200", "{text}");
-                check_growth(before, &text);
-            }
+            let text = format!("SELECT count(*) FROM (SELECT {aggregate} AS a FROM {rows}) x WHERE a IS NOT NULL");
+            assert_eq!(member.error(&text).sqlstate(), "53200", "{text}");
+            check_growth(before, &text);
         }
     }
     // Relations that come about by names that stand for others.
