@@ -29,8 +29,11 @@ fn joined(count: usize, separator: &str, part: impl Fn(usize) -> String) -> Stri
     (0..count).map(part).collect::<Vec<_>>().join(separator)
 }
 
-/// Statements of a size.
-const KINDS: [(&str, fn(usize) -> String); 4] = [
+/// A statement of a size.
+type TextOf = fn(usize) -> String;
+
+/// Statements that take the longer to plan the larger they are.
+const KINDS: [(&str, TextOf); 4] = [
     ("conditions that all hold", |size| {
         format!("SELECT 1 FROM t WHERE {}", joined(size, " AND ", |at| format!("a <> {at}")))
     }),
