@@ -184,3 +184,27 @@ fn a_plan_grows_with_the_number_of_its_subqueries() {
         assert_eq!(member.rows(&text(24)), ["8"], "{}", text(24));
     }
 }
+
+/// In a subquery, `a.k` is about a relation `a` of the outer query, though the subquery's table has a column `a`.
+#[test]
+fn a_relation_of_an_outer_query_comes_before_a_field_of_a_column() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id int PRIMARY KEY, a int, k int)");
+    member.change("INSERT INTO t VALUES (1, 10, 7), (2, 20, 8), (3, 30, 9)");
+    for (text, expected) in [
+        ("SELECT (SELECT count(*) FROM t b WHERE b.a > a.a) FROM t a ORDER BY id", &["2", "1", "0"][..]),
+        ("SELECT a.id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.k = a.k + 1) ORDER BY 1", &["1", "2"]),
+        ("SELECT a.id FROM t a WHERE 20 IN (SELECT b.a FROM t b WHERE b.k >= a.k) ORDER BY 1", &["1", "2"]),
+        (
+            "SELECT (SELECT (SELECT sum(c.k) FROM t c WHERE c.a = a.a AND c.id = b.id) FROM t b WHERE b.k = a.k) FROM t a \
+             ORDER BY 1",
+            &["7", "8", "9"],
+        ),
+        ("SELECT x.k FROM t a, LATERAL (SELECT b.k FROM t b WHERE b.a < a.a) x ORDER BY 1", &["7", "7", "8"]),
+        ("SELECT a.a FROM t a WHERE a.a = 10", &["10"]),
+    ] {
+        assert_eq!(member.rows(text), expected, "{text}");
+    }
+    assert_eq!(member.change("UPDATE t a SET k = (SELECT max(b.k) FROM t b WHERE b.a <= a.a) + 1"), 3);
+    assert_eq!(member.rows("SELECT k FROM t a ORDER BY id"), ["8", "9", "10"]);
+}
