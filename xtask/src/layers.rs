@@ -89,6 +89,7 @@ const LAYERS: &[Layer] = &[
         network: true,
     },
     Layer { name: "filbert-differential", uses: &["filbert-client"], tests_use: &[], network: true },
+    Layer { name: "filbert-siege", uses: &["filbert-client", "filbert-wire"], tests_use: &[], network: true },
     Layer { name: "xtask", uses: &[], tests_use: &[], network: false },
 ];
 

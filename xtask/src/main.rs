@@ -1,5 +1,5 @@
-//! Every chore of the project as one command: `cargo xtask verify | fix | test | e2e | chaos | fuzz | differential |
-//! simulate | bench`.
+//! Every chore of the project as one command: `cargo xtask verify | fix | test | e2e | chaos | siege | fuzz |
+//! differential | simulate | bench`.
 //!
 //! A chore is a list of steps. A failed step does not keep the next from running; the summary at the end names every
 //! one that failed, and the exit status tells. Only `fix`, and the tools that the tests need, write anything.
@@ -74,6 +74,12 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         options: Vec<String>,
     },
+    /// Send a member what could take it down, beside clients that must not notice
+    Siege {
+        /// Passed on to `filbert-siege`; `--help` lists them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Search for input that breaks the decoders
     Fuzz {
         /// Time for each target
@@ -137,11 +143,13 @@ fn run(chore: Chore) -> Result<bool> {
                 e2e::run(&mut steps, &[], Target::ALONE);
                 e2e::run(&mut steps, &IN_CLUSTER, Target::CLUSTER);
                 chaos::run(&mut steps, None, &chaos::SHORT.map(str::to_owned));
+                tests::siege(&mut steps, &tests::SHORT_SIEGE.map(str::to_owned));
                 tests::differential(&mut steps, &tests::SHORT_COMPARISON.map(str::to_owned));
             }
         }
         Chore::E2e { languages, peer, members } => e2e::run(&mut steps, &languages, Target { peer, members }),
         Chore::Chaos { planted, options } => chaos::run(&mut steps, planted.as_deref(), &options),
+        Chore::Siege { options } => tests::siege(&mut steps, &options),
         Chore::Fuzz { seconds } => tests::fuzz(&mut steps, seconds),
         Chore::Differential { options } => tests::differential(&mut steps, &options),
         Chore::Simulate { minutes, seed } => tests::simulate(&mut steps, minutes, seed),

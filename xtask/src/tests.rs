@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::{e2e, shell, shell::Workspace, steps::Steps, tools};
 
-/// How long CI looks for input that breaks a decoder.
-const FUZZ_SECONDS: u32 = 30;
+/// How long every test run looks for input that breaks a decoder; `cargo xtask fuzz` looks as long as it is told to.
+const FUZZ_SECONDS: u32 = 10;
 
 /// All tests but those with the real clients.
 pub(crate) fn all(steps: &mut Steps) {
@@ -76,8 +76,25 @@ fn fuzz_targets(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// The siege that every test run lays: a selection of the loads, in two minutes at most.
+pub(crate) const SHORT_SIEGE: [&str; 3] = ["--short", "--seed", "1"];
+
+/// Sends a member hostile loads, one after the other.
+pub(crate) fn siege(steps: &mut Steps, options: &[String]) {
+    let built = steps.step("the siege and the member", |workspace| {
+        // As the tests build them: other packages would have other features.
+        shell::run(&mut workspace.cargo("build --release --locked --workspace --bins"))
+    });
+    if !built {
+        return;
+    }
+    steps.step("hostile loads", |workspace| {
+        shell::run(&mut shell::command(workspace.program("filbert-siege"), options, &workspace.root))
+    });
+}
+
 /// The comparison that every test run makes: the same statements each time.
-pub(crate) const SHORT_COMPARISON: [&str; 4] = ["--seed", "1", "--rounds", "2"];
+pub(crate) const SHORT_COMPARISON: [&str; 4] = ["--seed", "1", "--rounds", "1"];
 
 /// Compares Filbert's answers with those of PostgreSQL and of a Hazelcast member.
 pub(crate) fn differential(steps: &mut Steps, options: &[String]) {

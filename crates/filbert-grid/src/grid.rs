@@ -22,7 +22,7 @@ use crate::invalidation::{Invalidation, InvalidationListeners, InvalidationMetad
 use crate::map::Map;
 use crate::map_core::MapCore;
 use crate::metrics::{Metered, Metrics};
-use crate::objects::{MAP_SERVICE, Objects};
+use crate::objects::{MAP_SERVICE, Objects, check_name};
 use crate::query::QueryEngine;
 use crate::random::{SplitMix, UuidSource};
 use crate::replication::{Awaited, Replication, Replicator, Submissions, propose_evictions_by_sweep};
@@ -216,14 +216,15 @@ impl Grid {
     /// A handle of a map, which is made, and announced as a distributed object, on first use.
     ///
     /// # Errors
-    /// The member is shutting down, has as many objects as the settings allow, or two patterns of the configuration fit
-    /// the name equally well.
+    /// The member is shutting down, has as many objects as the settings allow, two patterns of the configuration fit
+    /// the name equally well, or the name is longer than [`NAME_BYTES_MAX`](crate::NAME_BYTES_MAX).
     pub fn map(&self, name: &str) -> Result<Arc<Map>, GridError> {
         self.shared.check_active()?;
         let handle = |core: &Arc<MapCore>| Arc::new(Map { core: core.clone(), shared: self.shared.clone() });
         if let Some(core) = self.shared.maps.read().by_name.get(name) {
             return Ok(handle(core));
         }
+        check_name("map", name)?;
         let config = self.shared.config.maps.find(name)?.clone();
         let id = match &self.shared.replication {
             None => None,
@@ -417,6 +418,9 @@ impl Grid {
         if service == MAP_SERVICE {
             return self.map(name).map(|_| ());
         }
+        // Both stand in the error.
+        check_name("service", service)?;
+        check_name("object", name)?;
         Err(GridError::UnsupportedOperation(format!(
             "objects of the service {service:?} are not supported, expected {MAP_SERVICE:?} (object {name:?})"
         )))

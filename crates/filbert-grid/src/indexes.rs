@@ -4,6 +4,7 @@ use filbert_data::FieldPath;
 
 use crate::config::{IndexConfig, IndexKind};
 use crate::errors::GridError;
+use crate::objects::check_name;
 
 /// Attributes of one index, at most; the same as in Hazelcast.
 const ATTRIBUTES_MAX: usize = 255;
@@ -17,6 +18,7 @@ pub(crate) fn normalized(map: &str, mut index: IndexConfig) -> Result<IndexConfi
         return invalid(format!("{count} attributes, expected 1 to {ATTRIBUTES_MAX}"));
     }
     for attribute in &mut index.attributes {
+        check_name("attribute", attribute)?;
         if let Some(rest) = attribute.strip_prefix("this.") {
             *attribute = rest.to_owned();
         }
@@ -32,9 +34,14 @@ pub(crate) fn normalized(map: &str, mut index: IndexConfig) -> Result<IndexConfi
     if index.kind == IndexKind::Bitmap && count > 1 {
         return invalid(format!("{count} attributes in a bitmap index, expected one"));
     }
+    if let Some(bitmap) = &index.bitmap {
+        check_name("unique key", &bitmap.unique_key)?;
+    }
     fields_of(map, &index)?;
     let name = index.name.take().filter(|name| !name.is_empty());
-    index.name = Some(name.unwrap_or_else(|| default_name(map, &index)));
+    let name = name.unwrap_or_else(|| default_name(map, &index));
+    check_name("index", &name)?;
+    index.name = Some(name);
     Ok(index)
 }
 
@@ -75,6 +82,22 @@ mod tests {
         let index = normalized("people", index(IndexKind::Sorted, &["this.age", "address.city"])).unwrap();
         assert_eq!(index.name.as_deref(), Some("people_sorted_age_address.city"));
         assert_eq!(index.attributes, ["age", "address.city"]);
+    }
+
+    #[test]
+    fn an_index_has_no_name_and_no_attribute_without_end() {
+        let long = "n".repeat(crate::NAME_BYTES_MAX + 1);
+        let named = IndexConfig { name: Some(long.clone()), ..index(IndexKind::Hash, &["a"]) };
+        // Its name would be made of these.
+        let halves = [&long[..600], &long[..601]];
+        for (index, whose) in [
+            (named, "index name of 1025 bytes"),
+            (index(IndexKind::Hash, &[&long]), "attribute name of 1025 bytes"),
+            (index(IndexKind::Sorted, &halves), "index name of 1211 bytes"),
+        ] {
+            let error = normalized("m", index).unwrap_err();
+            assert_eq!(error.to_string(), format!("{whose}, expected at most 1024"));
+        }
     }
 
     #[test]

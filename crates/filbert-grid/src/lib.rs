@@ -79,7 +79,9 @@ pub use invalidation::{Invalidation, InvalidationMetadata, InvalidationSink};
 pub use layouts::{ColumnInfo, IndexInfo, MapLayout, layout_changes};
 pub use listeners::{EntryEvent, EntrySink, EventKinds, ListenerId, ListenerSpec};
 pub use map::{JournalRead, Map, Refused};
-pub use objects::{MAP_SERVICE, ObjectEvent, ObjectEventKind, ObjectId, ObjectSink, Objects};
+pub use objects::{
+    MAP_SERVICE, NAME_BYTES_MAX, ObjectEvent, ObjectEventKind, ObjectId, ObjectSink, Objects, check_name,
+};
 pub use schemas::Schemas;
 pub use statistics::GridStatistics;
 pub use succession::Succession;

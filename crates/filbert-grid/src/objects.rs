@@ -13,6 +13,25 @@ use crate::listeners::ListenerId;
 /// The service that maps belong to.
 pub const MAP_SERVICE: &str = "hz:impl:mapService";
 
+/// Bytes of one name that a client gives and the member keeps: of a map, an index, an attribute, a query cache, a type and its fields.
+/// Hazelcast has no such limit. Names are kept several times and with every registration, and their number is bounded by settings, so
+/// that this bounds their memory.
+pub const NAME_BYTES_MAX: usize = 1_024;
+
+/// Checks the length of a name that is to be kept; `what` says whose it is, for example `map`.
+///
+/// # Errors
+/// [`GridError::IllegalArgument`] for a name of more than [`NAME_BYTES_MAX`] bytes.
+#[inline]
+pub fn check_name(what: &str, name: &str) -> Result<(), GridError> {
+    if name.len() <= NAME_BYTES_MAX { Ok(()) } else { Err(too_long(what, name.len())) }
+}
+
+#[cold]
+fn too_long(what: &str, bytes: usize) -> GridError {
+    GridError::IllegalArgument(format!("{what} name of {bytes} bytes, expected at most {NAME_BYTES_MAX}"))
+}
+
 /// A distributed object's name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId {

@@ -10,6 +10,7 @@ use parking_lot::RwLock;
 use crate::cluster::Cluster;
 use crate::definitions::of_schema;
 use crate::errors::GridError;
+use crate::objects::check_name;
 
 /// The schemas of the member.
 pub struct Schemas {
@@ -39,6 +40,7 @@ impl Schemas {
         if let Some(cluster) = self.cluster.get().and_then(Weak::upgrade)
             && self.get(schema.fingerprint()).is_none()
         {
+            check_names(&schema)?;
             // `false`: it is known by another member's announcement.
             cluster.redefine(vec![of_schema(&schema)])?;
         }
@@ -48,12 +50,14 @@ impl Schemas {
     /// Keeps a schema; one that is there already changes nothing.
     ///
     /// # Errors
-    /// Another schema has the same fingerprint, it has too many fields, or there are too many schemas.
+    /// Another schema has the same fingerprint, it has too many fields, one of its names is longer than
+    /// [`NAME_BYTES_MAX`](crate::NAME_BYTES_MAX), or there are too many schemas.
     pub fn put(&self, schema: Schema) -> Result<SchemaId, GridError> {
         if schema.fields().len() > self.fields_max {
             let limit = self.fields_max;
             return Err(GridError::LimitReached { what: "fields in one schema", setting: "schema_fields_max", limit });
         }
+        check_names(&schema)?;
         let id = schema.fingerprint();
         let mut schemas = self.by_id.write();
         if let Some(stored) = schemas.get(&id) {
@@ -93,6 +97,11 @@ impl Schemas {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+fn check_names(schema: &Schema) -> Result<(), GridError> {
+    check_name("type", schema.type_name())?;
+    schema.fields().iter().try_for_each(|field| check_name("field", &field.name))
 }
 
 impl SchemaSource for Schemas {

@@ -18,7 +18,7 @@ use crate::errors::GridError;
 use crate::grid::Grid;
 use crate::map::Map;
 use crate::map_core::MapCore;
-use crate::objects::MAP_SERVICE;
+use crate::objects::{MAP_SERVICE, check_name};
 
 /// A map that is about to take another map's place; dropping it unfinished leaves the old map as it was.
 pub struct Succession {
@@ -40,10 +40,11 @@ impl Grid {
     ///
     /// # Errors
     /// The map was destroyed or is being replaced already, a client holds the lock of one of its keys, `new` is the name
-    /// of another map, or the member takes no more operations.
+    /// of another map or longer than [`NAME_BYTES_MAX`](crate::NAME_BYTES_MAX), or the member takes no more operations.
     pub fn succeed(self: &Arc<Self>, old: &Arc<Map>, new: &str) -> Result<Succession, GridError> {
         let shared = &self.shared;
         shared.check_active()?;
+        check_name("map", new)?;
         let config = shared.config.maps.find(new)?.clone();
         let is_taken = new != old.name() && shared.maps.read().by_name.contains_key(new);
         if is_taken {

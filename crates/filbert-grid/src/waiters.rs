@@ -42,13 +42,13 @@ impl Waiter {
 #[derive(Default)]
 struct Queue {
     waiters: VecDeque<Waiter>,
-    /// Whether one who waited is on its way through a log: the queue stays until it is back, and so do those behind it.
-    proposed: bool,
+    /// Whose change is on its way through a log, of one who waited: the queue stays until it is back, and so do those behind it.
+    proposed: Option<Caller>,
 }
 
 impl Queue {
     fn is_over(&self) -> bool {
-        self.waiters.is_empty() && !self.proposed
+        self.waiters.is_empty() && self.proposed.is_none()
     }
 }
 
@@ -93,12 +93,17 @@ impl Waiters {
     /// As [`Waiters::next`], unless one who has waited is on its way through a log.
     pub(crate) fn next_to_propose(&mut self, map: MapId, key: &[u8], owner: Option<Caller>) -> Option<Waiter> {
         let queue = self.by_map.get(&map)?.get(key)?;
-        if queue.proposed { None } else { self.next(map, key, owner) }
+        if queue.proposed.is_some() { None } else { self.next(map, key, owner) }
     }
 
-    /// Notes that one who waited is on its way through a log.
-    pub(crate) fn set_proposed(&mut self, map: MapId, key: &[u8]) {
-        self.queue(map, key).proposed = true;
+    /// Notes that a change of this caller, who waited, is on its way through a log.
+    pub(crate) fn set_proposed(&mut self, map: MapId, key: &[u8], caller: Caller) {
+        self.queue(map, key).proposed = Some(caller);
+    }
+
+    /// Whether a change of this caller, who waited, is on its way through a log.
+    pub(crate) fn is_proposed_by(&self, map: MapId, key: &[u8], caller: Caller) -> bool {
+        self.by_map.get(&map).and_then(|queues| queues.get(key)).is_some_and(|queue| queue.proposed == Some(caller))
     }
 
     /// Puts one back that was on its way and still has to wait.
@@ -109,7 +114,7 @@ impl Waiters {
 
     /// Notes that the one on its way is answered.
     pub(crate) fn end_proposal(&mut self, map: MapId, key: &[u8]) {
-        self.edit(map, key, |queue| queue.proposed = false);
+        self.edit(map, key, |queue| queue.proposed = None);
     }
 
     /// Takes out all who wait for a key.
@@ -158,12 +163,13 @@ impl Waiters {
         self.deadline_min
     }
 
-    /// Takes out those whose deadline is not after `now`, each with its map. Looks at nobody while none can be late.
+    /// Takes out those whose deadline is not after `now`, each with its map. Looks at nobody while none can be late. Who waits for a key that
+    /// its own change is about to lock is not late: told of no lock, it would have one all the same.
     pub(crate) fn take_late(&mut self, now: Millis) -> Vec<(MapId, Waiter)> {
         if self.deadline_min.is_none_or(|min| min > now) {
             return Vec::new();
         }
-        let late = self.take_where(|_, waiter| waiter.is_late(now));
+        let late = self.take_where(|_, proposed, waiter| waiter.is_late(now) && proposed != Some(waiter.caller));
         let deadlines = self.by_map.values().flat_map(HashMap::values).flat_map(|queue| &queue.waiters);
         let deadlines = deadlines.map(|waiter| waiter.deadline);
         self.deadline_min = deadlines.filter(|deadline| *deadline != Millis::MAX).min();
@@ -172,26 +178,26 @@ impl Waiters {
 
     /// Takes out those of one client.
     pub(crate) fn take_client(&mut self, client: Uuid) -> Vec<(MapId, Waiter)> {
-        self.take_where(|_, waiter| waiter.caller.client == client)
+        self.take_where(|_, _, waiter| waiter.caller.client == client)
     }
 
     /// Takes out those of one map.
     pub(crate) fn take_map(&mut self, map: MapId) -> Vec<(MapId, Waiter)> {
-        self.take_where(|of, _| of == map)
+        self.take_where(|of, _, _| of == map)
     }
 
     pub(crate) fn take_all(&mut self) -> Vec<(MapId, Waiter)> {
-        self.take_where(|_, _| true)
+        self.take_where(|_, _, _| true)
     }
 
-    fn take_where(&mut self, wanted: impl Fn(MapId, &Waiter) -> bool) -> Vec<(MapId, Waiter)> {
+    fn take_where(&mut self, wanted: impl Fn(MapId, Option<Caller>, &Waiter) -> bool) -> Vec<(MapId, Waiter)> {
         let mut taken = Vec::new();
         self.by_map.retain(|map, queues| {
             queues.retain(|_, queue| {
                 // Everyone goes round once: those who stay keep their order.
                 for _ in 0..queue.waiters.len() {
                     let Some(waiter) = queue.waiters.pop_front() else { break };
-                    if wanted(*map, &waiter) {
+                    if wanted(*map, queue.proposed, &waiter) {
                         taken.push((*map, waiter));
                     } else {
                         queue.waiters.push_back(waiter);

@@ -10,8 +10,8 @@ use std::thread;
 use common::{Said, caller, change, client, key, member, member_with, put};
 use filbert_data::compact::{FieldDescriptor, FieldKind, Schema};
 use filbert_grid::{
-    Change, EntryEvent, EventKind, EventKinds, Expiry, GridConfig, GridError, Invalidation, ListenerSpec, Metadata,
-    PutMode,
+    Change, EntryEvent, EventKind, EventKinds, Expiry, GridConfig, GridError, Invalidation, ListenerSpec, MAP_SERVICE,
+    Metadata, NAME_BYTES_MAX, PutMode,
 };
 use parking_lot::Mutex;
 use uuid::Uuid;
@@ -43,6 +43,30 @@ fn schemas_and_their_fields_are_bounded() {
     assert!(!refused(schema("b", 3)));
     assert!(refused(schema("c", 3)));
     assert!(!refused(schema("a", 3)), "one that is there already needs no room");
+}
+
+#[test]
+fn names_without_end_are_refused_and_leave_nothing() {
+    let member = member();
+    let (grid, long) = (&member.grid, "n".repeat(NAME_BYTES_MAX + 1));
+    let before = grid.statistics();
+    let refused = |error: GridError| match error {
+        GridError::IllegalArgument(text) => {
+            assert!(text.contains("name of 1025 bytes, expected at most 1024"), "{text}")
+        }
+        error => panic!("{error}"),
+    };
+    refused(grid.map(&long).unwrap_err());
+    refused(grid.create_object(MAP_SERVICE, &long).unwrap_err());
+    refused(grid.create_object(&long, "m").unwrap_err());
+    refused(grid.schemas().put(schema(&long, 1)).unwrap_err());
+    let fields = [FieldDescriptor { name: long.clone(), kind: FieldKind::Int32 }];
+    refused(grid.schemas().put(Schema::new("person", fields)).unwrap_err());
+    assert_eq!(grid.statistics(), before);
+    // The longest one is as good as others.
+    let map = grid.map(&long[1..]).unwrap();
+    refused(grid.succeed(&map, &long).unwrap_err());
+    assert_eq!(grid.map_names(), [&long[1..]]);
 }
 
 #[test]

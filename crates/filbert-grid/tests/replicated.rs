@@ -331,3 +331,44 @@ fn a_change_that_is_refused_at_once_is_not_answered_as_well() {
     let refused = map.submit(&mut to, partition, caller(1, 1), change.borrow(), WhenLocked::Answer, reply);
     assert!(matches!(refused, Err(Refused::Error(error)) if is_refusal(&error)));
 }
+
+/// A client that loses a connection sends its request again, and the first one may be about to get the lock.
+#[test]
+fn a_request_for_a_lock_that_is_sent_again_is_answered_as_the_first_one_that_is_on_its_way() {
+    let (member, loopback) = started();
+    let map = member.grid.map("m").unwrap();
+    let (given, partition) = (Answers::default(), map.partition_of(&key(7)));
+    let again = || Change::Lock { key: &key(7), lease_ms: None, reference: 5 }.to_owned();
+    change(&map, caller(1, 1), Change::Lock { key: &key(7), lease_ms: Some(100), reference: 0 });
+    let now = member.grid.now();
+    park(&map, caller(2, 1), again(), Some(now.plus(1_000)), &given, 1);
+    park(&map, caller(2, 1), again(), Some(now.plus(150)), &given, 2);
+    park(&map, caller(3, 1), owned_lock(7), Some(now.plus(150)), &given, 3);
+    loopback.settle();
+    // The lease ends unseen; a newcomer finds that, and whoever has waited longest is on its way.
+    member.clock.advance(100);
+    loopback.pause();
+    assert_eq!(lock(&map, caller(4, 1), 7), Said::Locked);
+    assert_eq!(loopback.queued(), 1);
+    let (mut to, told) = (map.submissions(), given.clone());
+    let tell = Box::new(move |answer: Result<Reply<'_>, GridError>| {
+        told.lock().unwrap().push((4, answer.map_or_else(Said::Error, said)));
+    });
+    let third = again();
+    let submitted = map.submit(&mut to, partition, caller(2, 1), third.borrow(), WhenLocked::Answer, tell);
+    assert!(submitted.is_ok(), "refused, and has the lock in a moment: {submitted:?}");
+    to.send();
+    // The second one's time is over, while the first is about to get the lock.
+    member.clock.advance(100);
+    member.grid.run_expiry();
+    let timeout = Said::Error(GridError::LockTimeout { map: "m".to_owned() });
+    assert_eq!(answers(&given), [(3, timeout)]);
+    loopback.resume();
+    loopback.settle();
+    let mut others = answers(&given).split_off(1);
+    others.sort_by_key(|(name, _)| *name);
+    assert_eq!(others, [1, 2, 4].map(|name| (name, Said::Flag(true))));
+    assert_eq!(unlock(&map, caller(2, 1), 7), Said::Done);
+    assert!(!map.is_locked(partition, &key(7)), "it was taken once");
+    assert_eq!(member.grid.statistics().parked_changes, 0);
+}

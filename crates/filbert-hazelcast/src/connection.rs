@@ -27,6 +27,7 @@ use crate::{
     link::Link,
     outbox::End,
     relay::{self, Waiting, Way},
+    replies::UNCOUNTED_BYTES,
     session::Session,
 };
 
@@ -193,7 +194,7 @@ impl Connection {
         let result = self.turn(context);
         let held_bytes = self.session.relays.as_ref().map_or(0, |relays| relays.held_bytes());
         self.link.set_held_bytes(
-            self.pending.capacity() + self.session.out.capacity() + self.splitter.kept_bytes() + held_bytes,
+            self.pending.capacity() + self.session.out.held_bytes() + self.splitter.kept_bytes() + held_bytes,
         );
         result
     }
@@ -272,9 +273,9 @@ impl Connection {
             && !(self.session.is_replicated && (self.has_changes_on_way() || self.link.outbox.is_filled()))
     }
 
-    /// Whether the client waits for others at another member: it would have to wait anew.
+    /// Whether the client waits for others at another member, where it would have to wait anew, or for a long answer.
     fn waits_elsewhere(&self) -> bool {
-        self.session.relays.as_ref().is_some_and(|relays| relays.waits())
+        self.link.is_parking() || self.session.relays.as_ref().is_some_and(|relays| relays.waits())
     }
 
     fn broken(&self, error: &io::Error) -> Closing {
@@ -285,7 +286,7 @@ impl Connection {
     /// Bytes of replies that are not written yet.
     #[inline]
     fn backlog(&self) -> usize {
-        self.session.out.len() - self.written
+        self.session.out.bytes() - self.written
     }
 
     #[inline]
@@ -296,7 +297,17 @@ impl Connection {
     /// Whether neither replies nor changes on their way are too many.
     #[inline]
     fn may_take_requests(&self) -> bool {
-        self.has_room() && (!self.session.is_replicated || self.has_room_on_way())
+        self.has_room()
+            && !self.link.is_parking()
+            && (!self.link.outbox.is_filled() || self.has_room_in_outbox())
+            && (!self.session.is_replicated || self.has_room_on_way())
+    }
+
+    /// Whether replies of other threads leave room as well. They are collected as soon as the client has read.
+    #[cold]
+    fn has_room_in_outbox(&self) -> bool {
+        let waiting = self.link.outbox.reply_bytes();
+        self.backlog().saturating_add(waiting) <= self.session.config.write_buffer_bytes_max
     }
 
     /// Whether answers are still to come to changes that were taken. Their end wakes this task.
@@ -362,21 +373,29 @@ impl Connection {
     }
 
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let rest = self.session.out.get(self.written..).unwrap_or_default();
+        let front = self.session.out.front();
+        let (front_bytes, rest) = (front.len(), front.get(self.written..).unwrap_or_default());
         let written = ready!(Pin::new(&mut self.stream).poll_write(context, rest))?;
         if written == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
         self.written += written;
+        if self.session.out.has_full() && self.written >= front_bytes {
+            self.written = 0;
+            self.session.out.drop_front();
+        }
         if self.backlog() == 0 {
             self.written = 0;
             self.events_room.clear();
-            let mut out = std::mem::take(&mut self.session.out);
+            let mut out = self.session.out.take_written();
             if out.capacity() <= KEPT_WRITE_BYTES_MAX {
                 out.clear();
                 SCRATCH.with_borrow_mut(|scratch| scratch.write = out);
             }
-        } else if self.written > KEPT_WRITE_BYTES_MAX && self.written > self.session.out.len() / 2 {
+        } else if !self.session.out.has_full()
+            && self.written > KEPT_WRITE_BYTES_MAX
+            && self.written > self.session.out.len() / 2
+        {
             // A client that is always a little behind must not make the written part grow without end.
             self.session.out.drain(..self.written);
             self.written = 0;
@@ -400,7 +419,7 @@ impl Connection {
                 return Poll::Ready(Ok(0));
             }
             if self.session.out.capacity() == 0 {
-                self.session.out = std::mem::take(write);
+                *self.session.out = std::mem::take(write);
             }
             let mut rest = bytes;
             if self.skipper.is_some() {
@@ -640,8 +659,14 @@ impl Connection {
                 self.splitter.rewind();
                 return gets.starts.get(answered).copied();
             }
-            let out_bytes_max = self.written.saturating_add(self.session.config.write_buffer_bytes_max);
+            // They are appended to the tail, of which some may be written.
+            let written = if self.session.out.has_full() { 0 } else { self.written };
+            let out_bytes_max = written.saturating_add(self.session.config.write_buffer_bytes_max);
+            let start = self.session.out.mark();
             let count = map_read::handle_gets(&mut self.session, rest, out_bytes_max);
+            if self.session.out.grown_since(start) > UNCOUNTED_BYTES {
+                self.session.count_long_gets(start, rest.get(..count).unwrap_or_default());
+            }
             self.session.tally.add(OperationKind::Get, u32::try_from(count).unwrap_or_default());
             answered += count;
         }

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use filbert_grid::{ErrorKind, query::QueryEngine};
+use filbert_grid::{
+    ErrorKind,
+    query::{Ending, QueryEngine},
+};
 use filbert_wire::{CorrelationId, Message};
 
 use crate::{
     failure::{Failure, Outcome},
     link::Link,
+    replies::Replies,
     session::Session,
 };
 
@@ -19,7 +23,11 @@ pub(crate) type Tell = Box<dyn FnOnce(Result<Vec<u8>, Box<Failure>>) + Send>;
 
 /// One of the requests of a connection that are still to be answered by another thread. Dropping it makes room for the
 /// next.
-pub(crate) struct Place(Arc<Link>);
+pub(crate) struct Place {
+    link: Arc<Link>,
+    /// Whether others wait until it is over.
+    parks: bool,
+}
 
 impl Place {
     /// Takes a place, if the connection has one left.
@@ -31,33 +39,42 @@ impl Place {
                 format!("this connection already has {limit} queries that run, the most that queries_max allows");
             return Err(Failure::new(ErrorKind::LimitReached, text));
         }
-        Ok(Place(session.link.clone()))
+        Ok(Place { link: session.link.clone(), parks: false })
     }
 
     /// The connection.
     pub(crate) fn link(&self) -> &Arc<Link> {
-        &self.0
+        &self.link
     }
 
     /// Whether nobody waits for the answer any more.
     pub(crate) fn is_given_up(&self) -> bool {
-        self.0.is_closing()
+        self.link.is_closing()
+    }
+
+    /// The same, for a query to ask while it runs.
+    pub(crate) fn ending(&self) -> Ending {
+        let link = self.link.clone();
+        Arc::new(move || link.is_closing())
     }
 
     /// Sends the reply, and gives the place back.
-    pub(crate) fn reply(self, correlation: CorrelationId, reply: Vec<u8>, reply_bytes_max: usize) {
-        if !self.0.outbox.append_reply(reply, reply_bytes_max) {
+    pub(crate) fn reply(self, correlation: CorrelationId, reply: Replies, reply_bytes_max: usize) {
+        if !self.link.outbox.append_reply(reply, reply_bytes_max) {
             let text = format!(
                 "more than {reply_bytes_max} bytes of replies (reply_bytes_max) wait for this client to read them"
             );
-            self.0.outbox.append(|out| Failure::new(ErrorKind::LimitReached, text).encode(correlation, out));
+            self.link.outbox.append(|out| Failure::new(ErrorKind::LimitReached, text).encode(correlation, out));
         }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.end_query();
+        self.link.end_query();
+        if self.parks {
+            self.link.go_on();
+        }
     }
 }
 
@@ -71,20 +88,43 @@ pub(crate) fn later(
     session: &Session,
     engine: &Arc<dyn QueryEngine>,
     correlation: CorrelationId,
-    work: impl FnOnce(&Place, &mut Vec<u8>) -> Outcome + Send + 'static,
+    work: impl FnOnce(&Place, &mut Replies) -> Outcome + Send + 'static,
 ) -> Outcome {
-    let place = Place::take(session)?;
+    run(Place::take(session)?, session, engine, correlation, work);
+    Ok(())
+}
+
+/// As [`later`]; no other request of the connection begins before the reply is there.
+pub(crate) fn later_alone(
+    session: &Session,
+    engine: &Arc<dyn QueryEngine>,
+    correlation: CorrelationId,
+    work: impl FnOnce(&Place, &mut Replies) -> Outcome + Send + 'static,
+) -> Outcome {
+    let mut place = Place::take(session)?;
+    place.parks = true;
+    session.link.park();
+    run(place, session, engine, correlation, work);
+    Ok(())
+}
+
+fn run(
+    place: Place,
+    session: &Session,
+    engine: &Arc<dyn QueryEngine>,
+    correlation: CorrelationId,
+    work: impl FnOnce(&Place, &mut Replies) -> Outcome + Send + 'static,
+) {
     let reply_bytes_max = session.config.reply_bytes_max;
     engine.run_later(Box::new(move || {
         if place.is_given_up() {
             return;
         }
-        let mut out = Vec::new();
+        let mut out = Replies::new(&place.link.replies);
         if let Err(failure) = work(&place, &mut out) {
-            out.clear();
+            out.clear_all();
             failure.encode(correlation, &mut out);
         }
         place.reply(correlation, out, reply_bytes_max);
     }));
-    Ok(())
 }

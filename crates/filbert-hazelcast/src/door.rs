@@ -48,6 +48,8 @@ pub struct Door {
     views: Arc<Views>,
     /// Room for events that wait for clients.
     events: MemoryBudget,
+    /// Room for replies that are built and wait for clients.
+    replies: MemoryBudget,
     guesses: Arc<Guesses>,
 }
 
@@ -124,7 +126,8 @@ impl Door {
 
     /// A door behind a listener that is there already.
     pub fn with_listener(grid: Arc<Grid>, config: DoorConfig, listener: Listener) -> Door {
-        let (links, caches): (Arc<Mutex<Links>>, _) = Default::default();
+        let links: Arc<Mutex<Links>> = Arc::default();
+        let caches = Arc::new(QueryCaches::new(grid.budget()));
         let (monitor, address) = (Monitor { links: links.clone() }, listener.address());
         let counts = Counts { monitor, address, accepted: AtomicU64::new(0), refused: AtomicU64::new(0) };
         let counts = Arc::new(counts);
@@ -133,8 +136,10 @@ impl Door {
         // Half of the budget is for others, whoever does not read.
         let events_bytes_max = config.events_bytes_max.min(grid.budget().bytes_max() / 2);
         let events = grid.budget().share(events_bytes_max, "events_bytes_max");
+        let replies =
+            grid.budget().share(grid.budget().bytes_max() / 2, "buffers_bytes_max, of which replies have half");
         let guesses = Arc::new(Guesses::new(config.guesses));
-        Door { listener, grid, config: Arc::new(config), links, counts, caches, views, events, guesses }
+        Door { listener, grid, config: Arc::new(config), links, counts, caches, views, events, replies, guesses }
     }
 
     /// The address that is listened on.
@@ -219,7 +224,7 @@ impl Door {
                 return;
             }
         };
-        let link = Arc::new(Link::new(peer, self.config.event_buffer_bytes_max, &self.events));
+        let link = Arc::new(Link::new(peer, self.config.event_buffer_bytes_max, &self.events, &self.replies));
         let now = Instant::now();
         let watched = Watched { link: link.clone(), reads: 0, since: now, opened: now, closing_since: None };
         links.insert(number, watched);
@@ -266,7 +271,7 @@ impl Door {
     /// Ends connections that are silent, do not authenticate, or do not finish closing.
     fn look_after_links(&self) {
         let now = Instant::now();
-        self.caches.sweep(now.into_std(), self.config.query_cache_orphan_timeout);
+        self.caches.sweep(now.into_std(), self.config.query_cache_orphan_timeout, self.grid.clients());
         for watched in self.links.lock().values_mut() {
             let link = &watched.link;
             let reads = link.reads();

@@ -28,9 +28,9 @@
 //!   query that takes long runs on the engine's threads (`deferred.rs`); both are answered through the
 //!   [`outbox`](outbox::Outbox).
 //! - What a client's queries hold goes with its connection: cursors are dropped, statements that run are cancelled
-//!   (`cursors.rs`). Query caches alone outlive it for a while (`query_cache/`).
+//!   (`cursors.rs`), queries of maps end. Query caches alone outlive it for a while, without what they keep (`query_cache/`).
 //! - Memory grows with the bytes that arrived and never with a length that a client claims. An idle connection holds no
-//!   buffers at all.
+//!   buffers at all. Long answers draw from a share of the member's budget while they are built and unread (`replies.rs`).
 //! - A client that does not read is not served further: above
 //!   [`write_buffer_bytes_max`](DoorConfig::write_buffer_bytes_max) its requests stay in the socket, above
 //!   [`event_buffer_bytes_max`](DoorConfig::event_buffer_bytes_max) it is disconnected.
@@ -62,6 +62,7 @@ mod outbox;
 mod query_cache;
 mod registrations;
 mod relay;
+mod replies;
 mod rows;
 mod session;
 mod sql_reply;

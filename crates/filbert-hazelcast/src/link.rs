@@ -26,19 +26,30 @@ pub(crate) struct Link {
     held_bytes: AtomicUsize,
     /// Requests that other threads are to answer.
     queries: AtomicUsize,
+    /// Whether one of them is so long that no others are begun beside it.
+    parking: AtomicBool,
+    /// That of replies.
+    pub(crate) replies: MemoryBudget,
     pub(crate) cursors: Cursors,
 }
 
 impl Link {
-    pub(crate) fn new(peer: SocketAddr, event_buffer_bytes_max: usize, events: &MemoryBudget) -> Self {
+    pub(crate) fn new(
+        peer: SocketAddr,
+        event_buffer_bytes_max: usize,
+        events: &MemoryBudget,
+        replies: &MemoryBudget,
+    ) -> Self {
         Self {
-            outbox: Outbox::new(event_buffer_bytes_max, events),
+            outbox: Outbox::new(event_buffer_bytes_max, events, replies),
             peer,
             reads: AtomicU64::new(0),
             authenticated: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             held_bytes: AtomicUsize::new(0),
             queries: AtomicUsize::new(0),
+            parking: AtomicBool::new(false),
+            replies: replies.clone(),
             cursors: Cursors::default(),
         }
     }
@@ -87,6 +98,22 @@ impl Link {
     /// Notes that one of them is over.
     pub(crate) fn end_query(&self) {
         self.queries.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Has no other request begun until [`Link::go_on`].
+    pub(crate) fn park(&self) {
+        self.parking.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn is_parking(&self) -> bool {
+        self.parking.load(Ordering::Acquire)
+    }
+
+    /// Has requests begun again.
+    pub(crate) fn go_on(&self) {
+        self.parking.store(false, Ordering::Release);
+        self.outbox.poke();
     }
 
     pub(crate) fn end(&self, end: End) {

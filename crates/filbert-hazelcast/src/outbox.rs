@@ -8,6 +8,8 @@ use std::{
 use filbert_grid::{MemoryBudget, Reservation};
 use parking_lot::Mutex;
 
+use crate::replies::Replies;
+
 /// Why the door ends a connection from outside of its task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
@@ -42,17 +44,20 @@ pub(crate) struct Outbox {
 struct State {
     /// That of events, if they are many.
     room: Reservation,
-    bytes: Vec<u8>,
-    /// How many of them are replies, which a client asked for and which the limit of events is not about.
+    waiting: Replies,
+    /// How many bytes of them are events.
+    event_bytes: usize,
+    /// How many are replies, which a client asked for and which the limit of events is not about.
     reply_bytes: usize,
     waker: Option<Waker>,
     end: Option<End>,
 }
 
 impl Outbox {
-    /// For at most `bytes_max` bytes of events, for which there is room in the budget.
-    pub(crate) fn new(bytes_max: usize, budget: &MemoryBudget) -> Self {
-        let state = State { room: budget.empty(), bytes: Vec::new(), reply_bytes: 0, waker: None, end: None };
+    /// For at most `bytes_max` bytes of events, for which there is room in the budget; that of replies is `replies`.
+    pub(crate) fn new(bytes_max: usize, budget: &MemoryBudget, replies: &MemoryBudget) -> Self {
+        let waiting = Replies::new(replies);
+        let state = State { room: budget.empty(), waiting, event_bytes: 0, reply_bytes: 0, waker: None, end: None };
         Self { filled: AtomicBool::new(false), state: Mutex::new(state), bytes_max, budget: budget.clone() }
     }
 
@@ -62,8 +67,10 @@ impl Outbox {
         if state.end.is_some() {
             return;
         }
-        encode(&mut state.bytes);
-        let events = state.bytes.len() - state.reply_bytes;
+        let before = state.waiting.len();
+        encode(&mut state.waiting);
+        state.event_bytes += state.waiting.len().saturating_sub(before);
+        let events = state.event_bytes;
         let end = if events > self.bytes_max {
             Some(End::Overflow)
         } else if state.room.follow(2 * events).is_err() {
@@ -73,8 +80,8 @@ impl Outbox {
             None
         };
         if end.is_some() {
-            state.bytes = Vec::new();
-            state.reply_bytes = 0;
+            state.waiting.clear_all();
+            (state.event_bytes, state.reply_bytes) = (0, 0);
             state.room.shrink(0);
             state.end = end;
             self.wake_regardless(&state);
@@ -90,28 +97,24 @@ impl Outbox {
         if state.end.is_some_and(|end| end != End::Shutdown) {
             return;
         }
-        let before = state.bytes.len();
-        encode(&mut state.bytes);
-        state.reply_bytes += state.bytes.len().saturating_sub(before);
+        let before = state.waiting.len();
+        encode(&mut state.waiting);
+        state.reply_bytes += state.waiting.len().saturating_sub(before);
         self.wake(&state);
     }
 
     /// Appends a reply that was made elsewhere, unless that makes more than `reply_bytes_max` bytes of such replies wait:
     /// then it is false, and nothing has happened. A reply that is alone always has room.
-    pub(crate) fn append_reply(&self, reply: Vec<u8>, reply_bytes_max: usize) -> bool {
+    pub(crate) fn append_reply(&self, mut reply: Replies, reply_bytes_max: usize) -> bool {
         let mut state = self.state.lock();
         if state.end.is_some() {
             return true;
         }
-        if state.reply_bytes > 0 && state.reply_bytes.saturating_add(reply.len()) > reply_bytes_max {
+        if state.reply_bytes > 0 && state.reply_bytes.saturating_add(reply.bytes()) > reply_bytes_max {
             return false;
         }
-        state.reply_bytes += reply.len();
-        if state.bytes.is_empty() {
-            state.bytes = reply;
-        } else {
-            state.bytes.extend_from_slice(&reply);
-        }
+        state.reply_bytes += reply.bytes();
+        state.waiting.append_all(&mut reply);
         self.wake(&state);
         true
     }
@@ -158,20 +161,14 @@ impl Outbox {
         self.filled.load(Ordering::Acquire)
     }
 
-    /// Moves the bytes behind `out`, and tells how the connection ends if it does. The room of events is to be held until they are
+    /// Moves what waits behind `out`, and tells how the connection ends if it does. The room of events is to be held until they are
     /// written.
-    pub(crate) fn collect(&self, out: &mut Vec<u8>) -> (Option<End>, Option<Reservation>) {
+    pub(crate) fn collect(&self, out: &mut Replies) -> (Option<End>, Option<Reservation>) {
         let mut state = self.state.lock();
         // Within the lock: whoever appends later raises the flag again.
         self.filled.store(false, Ordering::Release);
-        state.reply_bytes = 0;
-        if out.is_empty() {
-            std::mem::swap(out, &mut state.bytes);
-            state.bytes = Vec::new();
-        } else {
-            out.append(&mut state.bytes);
-            state.bytes = Vec::new();
-        }
+        (state.event_bytes, state.reply_bytes) = (0, 0);
+        out.append_all(&mut state.waiting);
         let has_room = state.room.bytes() > 0;
         let room = has_room.then(|| std::mem::replace(&mut state.room, self.budget.empty()));
         (state.end, room)
@@ -189,7 +186,7 @@ impl Outbox {
 
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        self.state.lock().bytes.capacity()
+        self.state.lock().waiting.held_bytes()
     }
 }
 
@@ -198,15 +195,19 @@ mod tests {
     use super::*;
 
     fn outbox(bytes_max: usize) -> Outbox {
-        Outbox::new(bytes_max, &MemoryBudget::new(1 << 20, "max"))
+        Outbox::new(bytes_max, &MemoryBudget::new(1 << 20, "max"), &MemoryBudget::new(1 << 20, "max"))
+    }
+
+    fn replies(bytes: &[u8]) -> Replies {
+        Replies::whole(bytes.to_vec(), &MemoryBudget::new(1 << 20, "max"))
     }
 
     #[test]
     fn events_that_nobody_reads_have_room_until_they_are_written() {
         let budget = MemoryBudget::new(100_000, "max");
-        let [slow, quick] = [(); 2].map(|()| Outbox::new(1 << 20, &budget));
+        let [slow, quick] = [(); 2].map(|()| Outbox::new(1 << 20, &budget, &budget));
         slow.append(|out| out.extend_from_slice(&[1; 30_000]));
-        let mut out = Vec::new();
+        let mut out = replies(b"");
         let (end, room) = slow.collect(&mut out);
         assert_eq!((end, budget.used()), (None, 60_000), "they are not written yet");
         slow.append(|out| out.extend_from_slice(&[1; 30_000]));
@@ -224,22 +225,22 @@ mod tests {
         outbox.append(|out| out.extend_from_slice(b"one"));
         outbox.append(|out| out.extend_from_slice(b"two"));
         assert!(outbox.is_filled());
-        let mut out = b"zero".to_vec();
+        let mut out = replies(b"zero");
         assert_eq!(outbox.collect(&mut out).0, None);
-        assert_eq!(out, b"zeroonetwo");
+        assert_eq!(&out[..], b"zeroonetwo");
         assert!(!outbox.is_filled());
     }
 
     #[test]
     fn replies_have_a_limit_of_their_own() {
         let outbox = outbox(10);
-        assert!(outbox.append_reply(vec![1; 100], 50));
-        assert!(!outbox.append_reply(vec![2; 1], 50));
+        assert!(outbox.append_reply(replies(&[1; 100]), 50));
+        assert!(!outbox.append_reply(replies(&[2; 1]), 50));
         outbox.append(|out| out.extend_from_slice(&[3; 10]));
-        let mut out = Vec::new();
+        let mut out = replies(b"");
         assert_eq!(outbox.collect(&mut out).0, None);
-        assert_eq!(out.len(), 110);
-        assert!(outbox.append_reply(vec![2; 1], 50));
+        assert_eq!(out.bytes(), 110);
+        assert!(outbox.append_reply(replies(&[2; 1]), 50));
     }
 
     #[test]
@@ -247,9 +248,9 @@ mod tests {
         let outbox = outbox(10);
         outbox.append_answer(|out| out.extend_from_slice(&[1; 100]));
         outbox.append(|out| out.extend_from_slice(&[2; 10]));
-        let mut out = Vec::new();
+        let mut out = replies(b"");
         assert_eq!(outbox.collect(&mut out).0, None);
-        assert_eq!(out.len(), 110);
+        assert_eq!(out.bytes(), 110);
         outbox.append_answer(|out| out.extend_from_slice(&[3; 100]));
         outbox.append(|out| out.extend_from_slice(&[4; 11]));
         assert_eq!(outbox.peek_end(), Some(End::Overflow));
@@ -260,7 +261,7 @@ mod tests {
         let outbox = outbox(10);
         outbox.append(|out| out.extend_from_slice(&[0; 11]));
         outbox.append(|out| out.extend_from_slice(&[0; 11]));
-        let mut out = Vec::new();
+        let mut out = replies(b"");
         assert_eq!(outbox.collect(&mut out).0, Some(End::Overflow));
         assert!(out.is_empty());
         assert_eq!(outbox.bytes(), 0);

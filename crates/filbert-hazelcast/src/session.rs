@@ -6,7 +6,10 @@ use filbert_grid::metrics::Tally;
 use filbert_grid::replication::{InFlight, Submissions};
 use filbert_grid::{Caller, ClientConnection, ConnectionId, ErrorKind, Grid, GridError, Map, PartitionId};
 use filbert_listen::Guesses;
-use filbert_wire::{CorrelationId, Data, Message, MessageId, Uuid, WireError, table::map::get};
+use filbert_wire::{
+    CorrelationId, Data, Message, MessageId, Uuid, WireError,
+    table::map::{event_journal_read, get, get_entry_view},
+};
 use tracing::{debug, info};
 
 use crate::config::MemberAddress;
@@ -14,12 +17,13 @@ use crate::{
     DoorConfig,
     deferred::NO_QUERIES,
     failure::{Failure, Outcome},
-    handlers::journal::JournalWaits,
+    handlers::{journal::JournalWaits, map_read::Get},
     handles::Handles,
     kinds::kind_of,
     link::Link,
     query_cache::QueryCaches,
     relay::{Relays, Way, scoped},
+    replies::{Mark, Replies, UNCOUNTED_BYTES},
     rows::{self, Row, submits},
     views::Views,
 };
@@ -30,7 +34,7 @@ pub(crate) struct Session {
     pub(crate) config: Arc<DoorConfig>,
     pub(crate) link: Arc<Link>,
     /// Replies in the order in which they were made.
-    pub(crate) out: Vec<u8>,
+    pub(crate) out: Replies,
     pub(crate) handles: Handles,
     /// What was asked for since the last batch.
     pub(crate) tally: Tally,
@@ -57,20 +61,25 @@ pub(crate) struct Session {
     pub(crate) relays: Option<Box<Relays>>,
     /// Whether another member sends requests of a client on by this connection: none of them is sent on again.
     pub(crate) is_relay: bool,
-    /// Ends the queries that still run when the connection does.
+    /// Ends the queries that still run when the connection does: behind the registration, which is gone by then.
     _queries: QueriesEnd,
     /// Set by an authentication that failed: the reply is a normal one, and then the connection is closed.
     pub(crate) refused: bool,
 }
 
+/// Whether a request reads values and does nothing else.
+fn reads_one(id: MessageId) -> bool {
+    matches!(id, get::ID | get_entry_view::ID | event_journal_read::ID)
+}
+
 /// Closes a connection's cursors when it is dropped, and has queries that run for it given up.
-struct QueriesEnd(Arc<Link>, Arc<QueryCaches>);
+struct QueriesEnd(Arc<Link>, Arc<QueryCaches>, Arc<Grid>);
 
 impl Drop for QueriesEnd {
     fn drop(&mut self) {
         self.0.set_closing();
         self.0.cursors.close_all();
-        self.1.disconnect(&self.0);
+        self.1.disconnect(&self.0, self.2.clients());
     }
 }
 
@@ -85,7 +94,7 @@ impl Session {
         address: MemberAddress,
     ) -> Self {
         let handles = Handles::new(config.handles_max);
-        let queries = QueriesEnd(link.clone(), caches.clone());
+        let queries = QueriesEnd(link.clone(), caches.clone(), grid.clone());
         let in_flight = Arc::new(InFlight::new({
             let link = link.clone();
             move || link.outbox.poke()
@@ -95,8 +104,8 @@ impl Session {
             is_replicated: grid.is_replicated(),
             grid,
             config,
+            out: Replies::new(&link.replies),
             link,
-            out: Vec::new(),
             handles,
             tally: Tally::default(),
             address,
@@ -118,18 +127,45 @@ impl Session {
     /// Runs a request and appends its reply. False when the connection must be closed after that.
     #[inline]
     pub(crate) fn handle(&mut self, message: &Message<'_>) -> bool {
-        let start = self.out.len();
+        let start = self.out.mark();
         self.tally.add(kind_of(message.id()), 1);
         let outcome = match rows::find(message.id()) {
             Row::Served(handler) if self.registration.is_some() => handler(self, message),
             row => self.handle_rare(row, message),
         };
+        let outcome = match outcome {
+            Ok(()) if self.out.grown_since(start) <= UNCOUNTED_BYTES => return !self.refused,
+            Ok(()) => self.count_long_reply(message.id()),
+            Err(failure) => Err(failure),
+        };
         match outcome {
             Ok(()) => !self.refused,
             Err(failure) => {
-                self.out.truncate(start);
+                self.out.rollback(start);
                 self.fail_or_hold(&failure, message)
             }
+        }
+    }
+
+    /// Takes room for a reply that may be long by a value. One to a change is kept in any case: the change is made.
+    #[cold]
+    fn count_long_reply(&mut self, id: MessageId) -> Outcome {
+        match self.out.count_tail() {
+            Err(exhausted) if reads_one(id) => Err(GridError::from(exhausted).into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`Session::count_long_reply`], for a run of gets that was answered from `start` on.
+    #[cold]
+    pub(crate) fn count_long_gets(&mut self, start: Mark, gets: &[Option<Get<'_>>]) {
+        // Where there are others, some of the run may be held for them.
+        if let Err(exhausted) = self.out.count_tail()
+            && self.relays.is_none()
+        {
+            self.out.rollback(start);
+            let failure: Box<Failure> = GridError::from(exhausted).into();
+            gets.iter().flatten().for_each(|get| failure.encode(get.correlation, &mut self.out));
         }
     }
 

@@ -8,6 +8,7 @@
 //!  GET  /          CrateDB's JSON for tools; the console for browsers
 //!  POST /_sql      {"stmt", "args" | "bulk_args"}
 //!  GET  /_health   whether the member takes operations
+//!  GET  /_ready    whether clients are to be sent to it
 //!  GET  /metrics   Prometheus' text format
 //!  GET  /_filbert/cluster   members and groups of the cluster; POST: orders of an operator
 //! ```

@@ -38,6 +38,7 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .fallback(nothing)
         .layer(middleware::from_fn_with_state(shared.clone(), identify))
         .route("/_health", get(health))
+        .route("/_ready", get(readiness))
         .layer(middleware::from_fn_with_state(shared.clone(), count))
         .with_state(shared.clone())
 }
@@ -98,13 +99,29 @@ fn node_name(shared: &Shared) -> String {
     shared.config.node_name.clone().unwrap_or_else(|| shared.grid.member_uuid().to_string())
 }
 
-/// Whether the member takes operations; nobody needs a password for that.
+/// Whether the member takes operations: one that does not may be started anew. Nobody needs a password for that.
 async fn health(State(shared): State<Arc<Shared>>) -> Response {
-    let (status, word) = match shared.is_serving() {
-        true => (StatusCode::OK, "serving"),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+    state(&shared, if shared.is_serving() { Ok("serving") } else { Err("stopping") })
+}
+
+/// Whether clients are to be sent here: the member takes operations, and goes on to. One that is about to leave its cluster serves meanwhile,
+/// and whoever sends it clients finds others for them.
+async fn readiness(State(shared): State<Arc<Shared>>) -> Response {
+    let is = match (shared.is_serving(), shared.is_leaving()) {
+        (true, false) => Ok("serving"),
+        (true, true) => Err("leaving"),
+        (false, _) => Err("stopping"),
     };
-    let body = json!({"status": word, "name": node_name(&shared), "version": env!("CARGO_PKG_VERSION")});
+    state(&shared, is)
+}
+
+/// An answer that says by its status whether it is good.
+fn state(shared: &Shared, is: Result<&str, &str>) -> Response {
+    let (status, word) = match is {
+        Ok(word) => (StatusCode::OK, word),
+        Err(word) => (StatusCode::SERVICE_UNAVAILABLE, word),
+    };
+    let body = json!({"status": word, "name": node_name(shared), "version": env!("CARGO_PKG_VERSION")});
     (status, [(CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 

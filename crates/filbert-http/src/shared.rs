@@ -7,14 +7,14 @@ use std::time::Instant;
 use axum::http::StatusCode;
 use filbert_grid::metrics::{DoorFigures, DoorMetrics};
 use filbert_grid::query::QueryEngine;
-use filbert_grid::{Grid, MemoryBudget};
+use filbert_grid::{Grid, MemberState, MemoryBudget};
 use filbert_listen::Guesses;
 
 use crate::HttpConfig;
 use crate::failure::Failure;
 
 /// Paths whose answers are counted by themselves; the last stands for all others.
-pub(crate) const ROUTES: [&str; 5] = ["/_sql", "/metrics", "/_health", "/", "other"];
+pub(crate) const ROUTES: [&str; 6] = ["/_sql", "/metrics", "/_health", "/_ready", "/", "other"];
 
 /// What all connections share.
 pub(crate) struct Shared {
@@ -67,6 +67,13 @@ impl Shared {
     /// Whether requests are served.
     pub(crate) fn is_serving(&self) -> bool {
         self.grid.is_active() && !self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Whether this member is about to leave its cluster. Requests are served meanwhile.
+    pub(crate) fn is_leaving(&self) -> bool {
+        let status = self.grid.cluster().and_then(|cluster| cluster.status());
+        let here = status.as_ref().and_then(|status| status.member(status.member));
+        here.is_some_and(|member| member.state == MemberState::Leaving)
     }
 
     /// Bytes of bodies that are being received or worked on.

@@ -5,6 +5,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,7 +20,10 @@ use uuid::Uuid;
 
 /// A cluster of two, one of which is not heard of.
 #[derive(Default)]
-struct Two(Mutex<Vec<ClusterOrder>>);
+struct Two {
+    orders: Mutex<Vec<ClusterOrder>>,
+    is_leaving: AtomicBool,
+}
 
 impl Cluster for Two {
     fn view(&self) -> Arc<ClusterView> {
@@ -40,14 +44,13 @@ impl Cluster for Two {
             silent_for,
         };
         let voters = BTreeMap::from([(1, Some(0)), (2, Some(70))]);
+        let is_leaving = self.is_leaving.load(Ordering::SeqCst);
+        let here = if is_leaving { MemberState::Leaving } else { MemberState::Active };
         Some(ClusterStatus {
             cluster: Uuid::from_u128(9),
             member: 1,
             replicas_wanted: 3,
-            members: vec![
-                member(1, MemberState::Active, None),
-                member(2, MemberState::Unreachable, Some(Duration::from_secs(7))),
-            ],
+            members: vec![member(1, here, None), member(2, MemberState::Unreachable, Some(Duration::from_secs(7)))],
             groups: vec![GroupStatus { number: Some(0), leader: Some(1), voters, ..GroupStatus::default() }],
             ..ClusterStatus::default()
         })
@@ -59,7 +62,7 @@ impl Cluster for Two {
     }
 
     fn order(&self, order: ClusterOrder, done: OrderDone) {
-        self.0.lock().unwrap().push(order);
+        self.orders.lock().unwrap().push(order);
         done(match order {
             ClusterOrder::Leave(_) => Ok(String::new()),
             _ => Err(GridError::IllegalState("it is alive".to_owned())),
@@ -128,7 +131,21 @@ fn orders_are_carried_out_or_refused_with_the_reason() {
     let refused = door.connect().post(PATH, "", r#"{"order": "remove", "member": 2}"#);
     assert!(refused.status >= 400 && refused.body.contains("it is alive"), "{} {}", refused.status, refused.body);
     assert_eq!(door.connect().post(PATH, "", r#"{"order": "flee"}"#).status, 400);
-    assert_eq!(*two.0.lock().unwrap(), [ClusterOrder::Leave(2), ClusterOrder::Remove(2)]);
+    assert_eq!(*two.orders.lock().unwrap(), [ClusterOrder::Leave(2), ClusterOrder::Remove(2)]);
+}
+
+#[test]
+fn a_member_that_leaves_is_healthy_and_wants_no_more_clients() {
+    let users = vec![HttpUser { name: "ann".into(), password: "a".into() }];
+    let door = door(HttpConfig { users, ..HttpConfig::default() });
+    let two = Arc::new(Two::default());
+    assert_eq!(door.connect().get("/_ready", "").status, 200);
+    assert!(door.grid.join_cluster(two.clone()));
+    let states = || ["/_health", "/_ready"].map(|path| door.connect().get(path, "").status);
+    assert_eq!(states(), [200, 200]);
+    two.is_leaving.store(true, Ordering::SeqCst);
+    assert_eq!(states(), [200, 503]);
+    assert_eq!(door.connect().get("/_ready", "").json()["status"], "leaving");
 }
 
 #[test]
@@ -140,6 +157,6 @@ fn strangers_order_nothing() {
     let leave = r#"{"order": "leave", "member": 2}"#;
     assert_eq!(door.connect().post(PATH, "", leave).status, 401);
     assert_eq!(door.connect().get(PATH, "").status, 401);
-    assert!(two.0.lock().unwrap().is_empty());
+    assert!(two.orders.lock().unwrap().is_empty());
     assert_eq!(door.connect().post(PATH, "Authorization: Basic YW5uOmE=\r\n", leave).status, 200);
 }

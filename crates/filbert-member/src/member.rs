@@ -1,4 +1,7 @@
 //! A member of a cluster, from its start to its end.
+//!
+//! What others await is a future of no known type: a crate that awaits an `async fn` compiles all that is awaited in it,
+//! which is consensus and all groups here, two minutes for each program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -12,6 +15,7 @@ use filbert_cluster::{
 };
 use filbert_grid::{Clock, Environment, Grid, GridConfig, Millis, PartitionId};
 use filbert_links::{Identity, LinkSettings, Links};
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -223,7 +227,11 @@ impl Starting {
     ///
     /// # Errors
     /// The cluster refuses this member, or a group cannot be started.
-    pub async fn join(self) -> Result<Member, MemberError> {
+    pub fn join(self) -> BoxFuture<'static, Result<Member, MemberError>> {
+        Box::pin(self.come_in())
+    }
+
+    async fn come_in(self) -> Result<Member, MemberError> {
         let Starting { settings, mut config, environment, links, service, mut facts } = self;
         facts.joined_ms = environment.clock.now().0;
         let entry = joining::enter(&links, &service, &facts, settings.required.as_deref()).await?;
@@ -522,11 +530,13 @@ impl Member {
     ///
     /// # Errors
     /// The registry has no leader.
-    pub async fn remove(&self, member: MemberId) -> Result<(), MemberError> {
-        if self.registry().member(member).is_none() {
-            return Err(MemberError::NoMember(member));
-        }
-        self.asking.ask(Command::Remove { member: member.0 }).await.map(|_| ())
+    pub fn remove(&self, member: MemberId) -> BoxFuture<'_, Result<(), MemberError>> {
+        Box::pin(async move {
+            if self.registry().member(member).is_none() {
+                return Err(MemberError::NoMember(member));
+            }
+            self.asking.ask(Command::Remove { member: member.0 }).await.map(|_| ())
+        })
     }
 
     /// Why this member should end, once there is a reason; who runs it is to see to that.
@@ -556,7 +566,11 @@ impl Member {
     ///
     /// # Errors
     /// The registry has no leader.
-    pub async fn leave(&self) -> Result<(), MemberError> {
+    pub fn leave(&self) -> BoxFuture<'_, Result<(), MemberError>> {
+        Box::pin(self.go())
+    }
+
+    async fn go(&self) -> Result<(), MemberError> {
         if matches!(*self.ending.borrow(), Some(Ending::TakenOut | Ending::LeftBehind)) {
             return Ok(());
         }
@@ -574,16 +588,18 @@ impl Member {
     }
 
     /// Ends this member: at once, whatever it leads. See [`Member::leave`] for the other way.
-    pub async fn stop(self) {
-        for task in &self.tasks {
-            task.abort();
-        }
-        for group in &self.groups {
-            group.stop().await;
-        }
-        self.asking.group().stop().await;
-        self.links.stop().await;
-        self.grid.shutdown();
+    pub fn stop(self) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            for task in &self.tasks {
+                task.abort();
+            }
+            for group in &self.groups {
+                group.stop().await;
+            }
+            self.asking.group().stop().await;
+            self.links.stop().await;
+            self.grid.shutdown();
+        })
     }
 }
 

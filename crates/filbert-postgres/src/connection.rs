@@ -28,7 +28,7 @@ const NEWEST_MINOR: u16 = 2;
 pub(crate) enum Ending {
     /// No.
     NotYet,
-    /// Sessions end when they have nothing to do.
+    /// Sessions end when they have nothing to do, and no transaction is open.
     WhenDone,
     /// They end at once.
     Now,

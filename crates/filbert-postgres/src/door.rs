@@ -151,8 +151,8 @@ impl PostgresDoor {
         PostgresMonitor(self.shared.clone())
     }
 
-    /// Serves clients until `shutdown` is ready. Then no more connections are accepted, statements that run may end within the close
-    /// timeout, after which they are cancelled, and all clients are told that the member stops (SQLSTATE 57P01).
+    /// Serves clients until `shutdown` is ready. Then no more connections are accepted, statements that run and transactions that are open may
+    /// end within the close timeout, after which they are cancelled, and all clients are told that the member stops (SQLSTATE 57P01).
     ///
     /// Cancel safety: dropping the future closes all connections at once.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {

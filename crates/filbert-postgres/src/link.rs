@@ -6,17 +6,21 @@ use std::{
     io,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
 use filbert_grid::{Exhausted, MemoryBudget, Reservation, UNCOUNTED_BYTES_MAX};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite, Interest, ReadBuf},
     net::TcpStream,
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use crate::wire::{self, Out, Violation};
+
+/// Between two looks whether a connection has ended behind bytes that are not read.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 64 << 10;
@@ -78,6 +82,14 @@ fn closed<T>() -> Poll<io::Result<T>> {
 }
 
 impl Stream {
+    fn socket(&self) -> Option<&TcpStream> {
+        match self {
+            Stream::Plain(stream) => Some(stream),
+            Stream::Tls(stream) => Some(&stream.get_ref().0.stream),
+            Stream::Closed => None,
+        }
+    }
+
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
@@ -222,6 +234,24 @@ impl Link {
     /// The client closed the connection, or the network did.
     pub(crate) async fn fill(&mut self) -> io::Result<()> {
         poll_fn(|cx| self.poll_fill(cx)).await
+    }
+
+    /// Reads what there is while less than so much was read ahead; beyond that, waits for the client to close the connection.
+    /// Cancel safe.
+    ///
+    /// # Errors
+    /// The client closed the connection, or the network did.
+    pub(crate) async fn read_ahead(&mut self, bytes_max: usize) -> io::Result<()> {
+        if self.input.len() < bytes_max {
+            return self.fill().await;
+        }
+        // Unread bytes have the socket ready all the time: its end is looked for now and then.
+        while let Some(socket) = self.stream.socket()
+            && !socket.ready(Interest::READABLE).await?.is_read_closed()
+        {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+        Err(io::ErrorKind::UnexpectedEof.into())
     }
 
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

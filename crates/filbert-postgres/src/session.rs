@@ -36,6 +36,8 @@ pub(crate) struct Session {
     place: Place,
     /// An error in the extended protocol: what comes is not looked at until `Sync`.
     is_skipping: bool,
+    /// Messages of the extended protocol have come, and no `Sync` after them yet.
+    is_in_batch: bool,
 }
 
 impl Session {
@@ -63,6 +65,7 @@ impl Session {
             reported,
             place,
             is_skipping: false,
+            is_in_batch: false,
             shared,
         }
     }
@@ -96,14 +99,24 @@ impl Session {
             }
             self.link.flush().await?;
             self.link.rest();
+            if *ending.borrow() == Ending::Now {
+                return Err(Failure::Fatal(shutting_down()));
+            }
+            let is_done = self.is_done();
             tokio::select! {
                 biased;
-                _ = ending.wait_for(|ending| *ending != Ending::NotYet) => {
+                // What the client has sent before it could know is answered.
+                read = self.link.fill() => read?,
+                _ = ending.wait_for(|ending| *ending == Ending::Now || (is_done && *ending == Ending::WhenDone)) => {
                     return Err(Failure::Fatal(shutting_down()));
                 }
-                read = self.link.fill() => read?,
             }
         }
+    }
+
+    /// Whether the client is in the middle of nothing: no transaction, no messages without their `Sync`, no message of which a part has come.
+    fn is_done(&self) -> bool {
+        self.state.transaction() == TransactionState::Idle && !self.is_in_batch && self.link.input_bytes() == 0
     }
 
     /// Tells the client why its connection is closed.
@@ -116,6 +129,8 @@ impl Session {
     }
 
     async fn handle(&mut self, frame: &Frame) -> Outcome {
+        self.is_in_batch =
+            matches!(frame.tag, b'P' | b'B' | b'D' | b'E' | b'C' | b'H') || (self.is_in_batch && frame.tag != b'S');
         if self.is_skipping && !matches!(frame.tag, b'S' | b'X') {
             return Ok(());
         }
@@ -244,14 +259,13 @@ impl Session {
     /// Waits for what another thread gives, and for the client to go.
     pub(crate) async fn wait<T>(&mut self, mut receiver: oneshot::Receiver<T>) -> Outcome<T> {
         loop {
-            let has_room = self.link.input_bytes() < self.shared.config.read_ahead_bytes_max;
             tokio::select! {
                 biased;
                 result = &mut receiver => {
                     let lost = |_| PgError::new(sqlstate::INTERNAL, "the engine gave the statement up without an answer");
                     return result.map_err(|error| lost(error).into());
                 }
-                read = self.link.fill(), if has_room => read?,
+                read = self.link.read_ahead(self.shared.config.read_ahead_bytes_max) => read?,
             }
         }
     }

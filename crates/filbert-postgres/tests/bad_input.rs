@@ -245,3 +245,37 @@ fn a_door_that_closes_says_so() {
     assert_eq!(busy.until_ready(), "E57014 Z(I)");
     assert_eq!(busy.until_ready(), "E57P01 -");
 }
+
+#[test]
+fn a_door_that_closes_lets_transactions_end() {
+    let mut server = Server::with(|config| config.close_timeout = Duration::from_secs(60));
+    let (mut idle, mut open, mut batch) = (Raw::session(&server), Raw::session(&server), Raw::session(&server));
+    open.query("begin");
+    assert_eq!(open.until_ready(), "C(BEGIN) Z(T)");
+    // A statement that is parsed, and is to run next.
+    batch.send('P', "\0select now 1\0\0\0");
+    batch.send('H', "");
+    assert_eq!(batch.read().0, '1');
+    server.begin_stop();
+    assert_eq!(idle.until_ready(), "E57P01 -");
+    batch.send('B', "\0\0\0\0\0\0\0\0");
+    batch.send('E', "\0\0\0\0\0");
+    batch.send('S', "");
+    assert_eq!(batch.until_ready(), "2 D C(SELECT 1) Z(I)");
+    assert_eq!(batch.until_ready(), "E57P01 -");
+    open.query("select now 1");
+    assert_eq!(open.until_ready(), "T D C(SELECT 1) Z(T)");
+    open.query("commit");
+    assert_eq!(open.until_ready(), "C(COMMIT) Z(I)");
+    assert_eq!(open.until_ready(), "E57P01 -");
+}
+
+#[test]
+fn a_transaction_that_does_not_end_is_cut_off() {
+    let mut server = Server::with(|config| config.close_timeout = Duration::from_millis(300));
+    let mut open = Raw::session(&server);
+    open.query("begin");
+    assert_eq!(open.until_ready(), "C(BEGIN) Z(T)");
+    server.begin_stop();
+    assert_eq!(open.until_ready(), "E57P01 -");
+}

@@ -234,6 +234,21 @@ async fn a_client_that_goes_cancels_what_it_runs() {
     assert_eq!(server.monitor.statistics().connections_total, 2);
 }
 
+/// Statements that were sent ahead lie between what is read and the end of the connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_goes_behind_many_statements_cancels_what_it_runs() {
+    let server = Server::with(|config| config.read_ahead_bytes_max = 4 << 10);
+    let mut raw = Raw::session(&server);
+    raw.query("select hang");
+    eventually("the statement runs", || server.engine.hanging() == 1);
+    for _ in 0..100 {
+        raw.query(&format!("select hang {}", " ".repeat(1_000)));
+    }
+    drop(raw);
+    eventually("the session ends", || server.monitor.statistics().connections == 0);
+    assert_eq!(server.engine.hanging(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_are_copied_in_and_out() {
     let server = Server::start();

@@ -1,5 +1,6 @@
 //! Settings of the query engine.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Settings of the query engine. Sizes are in bytes, times in milliseconds.
@@ -8,10 +9,10 @@ pub struct QueryConfig {
     /// Threads that queries run on; also the parts into which a scan is divided.
     pub threads: usize,
     /// Memory that one query may use for what it has to hold (join tables, groups, sorting). Sorting and grouping go to disk
-    /// beyond it, a join fails.
-    pub query_memory_bytes_max: usize,
-    /// Memory that all queries may use together.
-    pub queries_memory_bytes_max: usize,
+    /// beyond it, a join fails. `None` = a quarter of what maps may take, from 64 MiB to 1 GiB.
+    pub query_memory_bytes_max: Option<usize>,
+    /// Memory that all queries may use together. `None` = half of what maps may take, from 128 MiB to 2 GiB.
+    pub queries_memory_bytes_max: Option<usize>,
     /// Plans that are kept by their statements' texts.
     pub plans_max: usize,
     /// Length of a statement.
@@ -34,8 +35,8 @@ impl Default for QueryConfig {
     fn default() -> Self {
         QueryConfig {
             threads: std::thread::available_parallelism().map_or(2, std::num::NonZeroUsize::get),
-            query_memory_bytes_max: 1 << 30,
-            queries_memory_bytes_max: 2 << 30,
+            query_memory_bytes_max: None,
+            queries_memory_bytes_max: None,
             plans_max: 1_000,
             statement_bytes_max: 10 << 20,
             parameters_max: 10_000,
@@ -48,37 +49,21 @@ impl Default for QueryConfig {
     }
 }
 
+/// The least and the most that one query may use unless told otherwise; all together may use twice as much.
+const QUERY_BYTES: RangeInclusive<usize> = 64 << 20..=1 << 30;
+
 impl QueryConfig {
-    /// The same on a member whose maps may take so many bytes. Where nobody says otherwise, all queries together take half as much at most,
-    /// and one a quarter.
-    #[must_use]
-    pub(crate) fn within(self, maps_bytes_max: Option<usize>) -> QueryConfig {
-        let Some(maps_bytes_max) = maps_bytes_max else { return self };
-        let default = QueryConfig::default();
-        let part = |set: usize, default: usize, part: usize| match set == default {
-            true => set.min(part.max(QUERY_BYTES_LEAST)),
-            false => set,
-        };
-        QueryConfig {
-            query_memory_bytes_max: part(
-                self.query_memory_bytes_max,
-                default.query_memory_bytes_max,
-                maps_bytes_max / 4,
-            ),
-            queries_memory_bytes_max: part(
-                self.queries_memory_bytes_max,
-                default.queries_memory_bytes_max,
-                maps_bytes_max / 2,
-            ),
-            ..self
-        }
+    /// Bytes that one query may use, the setting or its default, on a member whose maps may take so many.
+    pub fn query_memory_bytes(&self, maps_bytes_max: Option<usize>) -> usize {
+        self.query_memory_bytes_max.unwrap_or_else(|| default_query_bytes(maps_bytes_max))
     }
 
-    /// Bytes that the results of one function take for one batch of rows, at most.
-    pub(crate) fn results_bytes_max(&self) -> usize {
-        self.query_memory_bytes_max / 4
+    /// The same of all queries together.
+    pub fn queries_memory_bytes(&self, maps_bytes_max: Option<usize>) -> usize {
+        self.queries_memory_bytes_max.unwrap_or_else(|| 2 * default_query_bytes(maps_bytes_max))
     }
 }
 
-/// Memory without which a query sorts and groups nothing.
-const QUERY_BYTES_LEAST: usize = 64 << 20;
+fn default_query_bytes(maps_bytes_max: Option<usize>) -> usize {
+    maps_bytes_max.map_or(usize::MAX, |bytes| bytes / 4).clamp(*QUERY_BYTES.start(), *QUERY_BYTES.end())
+}

@@ -24,8 +24,7 @@ use crate::words::said;
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     cancelled: Arc<(AtomicBool, Notify)>,
-    /// Whether the statement may still be ended, is ended, or is changing rows.
-    stage: Arc<AtomicU8>,
+    stage: Arc<Stage>,
     deadline: Option<(Instant, Duration)>,
 }
 
@@ -62,7 +61,7 @@ impl Limits {
     /// # Errors
     /// It was ended early: it must not change anything.
     pub(crate) fn begin_changes(&self) -> Result<Changing<'_>, SqlError> {
-        match self.stage.compare_exchange(OPEN, CHANGING, Ordering::AcqRel, Ordering::Acquire) {
+        match self.stage.go(CHANGING) {
             Ok(_) | Err(CHANGING) => Ok(Changing(&self.stage)),
             Err(_) => Err(self.why_over()),
         }
@@ -91,10 +90,33 @@ impl Limits {
             timeout = late => timed_out(timeout),
             done = &mut work => return done,
         };
-        match self.stage.compare_exchange(OPEN, ENDED, Ordering::AcqRel, Ordering::Acquire) {
-            Err(CHANGING) => work.await,
-            _ => Err(over),
+        loop {
+            // Asked for before the look at the stage, it misses no change of it.
+            let opened = self.stage.opened.notified();
+            match self.stage.go(ENDED) {
+                Err(CHANGING) => tokio::select! {
+                    biased;
+                    done = &mut work => return done,
+                    () = opened => {}
+                },
+                _ => return Err(over),
+            }
         }
+    }
+}
+
+/// Whether a statement may still be ended, is ended, or is changing rows.
+#[derive(Debug, Default)]
+struct Stage {
+    at: AtomicU8,
+    /// Told when a statement that was changing rows turns out to have changed none.
+    opened: Notify,
+}
+
+impl Stage {
+    /// From open to another stage, or the stage that it is at instead.
+    fn go(&self, to: u8) -> Result<u8, u8> {
+        self.at.compare_exchange(OPEN, to, Ordering::AcqRel, Ordering::Acquire)
     }
 }
 
@@ -103,7 +125,7 @@ const CHANGING: u8 = 1;
 const ENDED: u8 = 2;
 
 /// A statement that is changing rows. Dropped, it has changed nothing.
-pub(crate) struct Changing<'l>(&'l AtomicU8);
+pub(crate) struct Changing<'l>(&'l Stage);
 
 impl Changing<'_> {
     /// The rows are changed: what is told of the statement is that.
@@ -114,7 +136,8 @@ impl Changing<'_> {
 
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
-        self.0.store(OPEN, Ordering::Release);
+        self.0.at.store(OPEN, Ordering::Release);
+        self.0.opened.notify_waiters();
     }
 }
 
@@ -322,5 +345,57 @@ impl Cursor for RunningRows {
                 }
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    /// A statement that runs until `end` is used, and its limits, which are over already while it is changing rows.
+    async fn over_while_changing(
+        limits: &Limits,
+    ) -> (oneshot::Sender<()>, tokio::task::JoinHandle<Result<(), SqlError>>) {
+        let (end, ended) = oneshot::channel::<()>();
+        let running = limits.clone();
+        let run = tokio::spawn(async move {
+            running
+                .run(async {
+                    let _ = ended.await;
+                    Ok(())
+                })
+                .await
+        });
+        limits.cancel();
+        // The statement is looked at on this thread alone.
+        for _ in 0..16 {
+            yield_now().await;
+        }
+        assert!(!run.is_finished(), "rows are being changed: the statement is not ended");
+        (end, run)
+    }
+
+    #[tokio::test]
+    async fn a_statement_that_turns_out_to_wait_is_ended_though_its_time_was_over_before() {
+        let limits = Limits::new(None);
+        let changing = limits.begin_changes().unwrap();
+        let (_end, run) = over_while_changing(&limits).await;
+        drop(changing);
+        let error = run.await.unwrap().unwrap_err();
+        assert_eq!(error.sqlstate(), "57014");
+        assert!(limits.begin_changes().is_err(), "an ended statement changes nothing");
+    }
+
+    #[tokio::test]
+    async fn a_statement_that_has_changed_rows_tells_of_them() {
+        let limits = Limits::new(None);
+        let changing = limits.begin_changes().unwrap();
+        let (end, run) = over_while_changing(&limits).await;
+        changing.done();
+        end.send(()).unwrap();
+        run.await.unwrap().unwrap();
     }
 }

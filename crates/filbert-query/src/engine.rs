@@ -31,7 +31,9 @@ use crate::error::{of_datafusion, parsing_error};
 use crate::explain;
 use crate::jobs::{JobGuard, Jobs};
 use crate::paths::{self, Path};
+use crate::plan::ending;
 use crate::plan::fairness::fair;
+use crate::plan::memory::MemoryLimits;
 use crate::plan::planner::{PlannedQuery, bind, with_parameters};
 use crate::plan::session::Sessions;
 use crate::plan::soft_limits;
@@ -87,15 +89,15 @@ impl Engine {
     /// # Errors
     /// Its threads cannot be started.
     pub fn start(grid: &Arc<Grid>, config: QueryConfig) -> Result<Engine, GridError> {
-        let config = config.within(grid.config().memory_bytes_max);
+        let limits = MemoryLimits::new(&config, grid.config().memory_bytes_max);
         let catalog = Arc::new(Catalog::new(config.catalog_entries_max));
         let tables = Arc::new(Tables::new(Arc::downgrade(grid), catalog));
         if let Some(cluster) = grid.cluster() {
             tables.join_cluster(cluster);
         }
         let jobs = Jobs::new(config.jobs_log_max);
-        let server = Arc::new(Server::new(tables.clone(), jobs.clone(), config.results_bytes_max()));
-        let sessions = Sessions::new(&config, &server)?;
+        let server = Arc::new(Server::new(tables.clone(), jobs.clone(), limits));
+        let sessions = Sessions::new(&config, limits, &server)?;
         let threads = Threads::start(config.threads)?;
         let plans = Plans::new(config.plans_max);
         let engine = Engine { inner: Arc::new(Inner { config, tables, sessions, threads, plans, jobs }) };
@@ -132,10 +134,7 @@ impl QueryEngine for Engine {
     }
 
     fn execute(&self, statement: &Statement<'_>, reply: StatementReply) -> Running {
-        let of_session = statement.session.and_then(|session| session::statement_timeout_ms(session));
-        let timeout =
-            statement.timeout_ms.or(of_session).or(self.inner.config.timeout_ms).filter(|timeout| *timeout > 0);
-        let limits = Limits::new(timeout.map(Duration::from_millis));
+        let limits = self.inner.limits_of(statement);
         let task = Task {
             inner: self.inner.clone(),
             text: statement.text.to_owned(),
@@ -148,7 +147,7 @@ impl QueryEngine for Engine {
         self.inner.threads.spawn(async move {
             let (limits, job) = (task.limits.clone(), task.job.clone());
             // A task of its own, which may compute long before it looks up.
-            let running = tokio::spawn(task.run());
+            let running = tokio::spawn(ending::ended_by(limits.clone(), task.run()));
             let abort = running.abort_handle();
             let done = limits.run(async { running.await.map_err(ended_early)? }).await;
             abort.abort();
@@ -167,6 +166,7 @@ impl QueryEngine for Engine {
         let asker = Asker::new(statement.session).declaring(&types);
         // What is known needs no other thread.
         let key = plan_key(statement.session, statement.text, &types);
+        let limits = inner.limits_of(statement);
         let is_in_cluster = inner.tables.is_in_cluster();
         if !is_in_cluster && let Some(plan) = inner.plans.find(asker.dialect(), &key, inner.version()) {
             let described = describe::of_plan(&inner, &asker, &plan, &types);
@@ -177,20 +177,20 @@ impl QueryEngine for Engine {
                 inner.tables.catch_up().await?;
                 describe::describe(&inner, &text, &asker, &types).await
             };
-            let described = caught(described).await;
+            let described = ending::ended_by(limits, caught(described)).await;
             reply(described.map_err(|error| said(error, &text, asker.dialect())));
         });
     }
 
     fn row_writer(&self, statement: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {
         let (inner, text) = (self.inner.clone(), statement.text.to_owned());
-        let asker = Asker::new(statement.session);
+        let (asker, limits) = (Asker::new(statement.session), self.inner.limits_of(statement));
         self.inner.threads.spawn(async move {
             let writer = async {
                 inner.tables.catch_up().await?;
                 row_writer::row_writer(&inner, &text, &asker, mode).await
             };
-            let writer = caught(writer).await;
+            let writer = ending::ended_by(limits, caught(writer)).await;
             reply(writer.map_err(|error| said(error, &text, asker.dialect())));
         });
     }
@@ -230,7 +230,7 @@ impl QueryEngine for Engine {
             plan_hits: plans.hits,
             plan_misses: plans.misses,
             memory_bytes: Some(self.inner.sessions.memory_used()),
-            memory_bytes_max: Some(self.inner.config.queries_memory_bytes_max),
+            memory_bytes_max: Some(self.inner.sessions.memory_bytes_max()),
             threads: self.inner.threads.count(),
         }
     }
@@ -241,6 +241,13 @@ fn internal(error: SqlError) -> GridError {
 }
 
 impl Inner {
+    /// What ends a statement that begins now: its own timeout, its session's, or the member's.
+    fn limits_of(&self, statement: &Statement<'_>) -> Limits {
+        let of_session = || statement.session.and_then(|session| session::statement_timeout_ms(session));
+        let timeout = statement.timeout_ms.or_else(of_session).or(self.config.timeout_ms);
+        Limits::new(timeout.filter(|timeout| *timeout > 0).map(Duration::from_millis))
+    }
+
     /// Runs a statement in the caller's thread, if its plan is known and short.
     fn answer_in_place(&self, statement: &Statement<'_>) -> Option<Result<StatementResult, SqlError>> {
         let dialect = dialect_of(statement.session);

@@ -59,6 +59,7 @@ mod tables;
 mod template;
 mod threads;
 mod types;
+mod walk;
 mod words;
 
 pub use config::QueryConfig;

@@ -16,8 +16,10 @@ use crate::dialect::{self, Copy, FileFormat, Insert, Parsed, ParsedStatement, Pl
 use crate::dml::literals::{is_default, parameter};
 use crate::dml::select;
 use crate::engine::Inner;
+use crate::error::of_datafusion;
 use crate::plan::columns::name_columns;
 use crate::plan::context::ParameterTypes;
+use crate::plan::ending;
 use crate::plan::planner::{
     PlannedQuery, check_count, columns_after, parameter_types, plan_query, plan_rewritten, told_parameter_types,
 };
@@ -235,6 +237,8 @@ impl Inner {
             }
         };
         let plan = Arc::new(planned?);
+        // Of a statement that ended meanwhile it may be half made.
+        ending::check().map_err(|error| of_datafusion(&error))?;
         if matches!(*plan, Plan::Other(_)) {
             return Ok(plan);
         }
@@ -285,6 +289,9 @@ impl Inner {
                 && dialect::differ_in_literals_only(text, template.statement(), template.values(), asker.dialect())
         });
         let serves = made.is_some();
+        if ending::check().is_err() {
+            return false;
+        }
         templates.keep(&key, version, Arc::new(made.map(Arc::new)));
         serves
     }

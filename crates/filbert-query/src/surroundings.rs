@@ -16,6 +16,7 @@ use filbert_grid::query::{Dialect, Session};
 use crate::catalogs::oids;
 use crate::cursor::Limits;
 use crate::jobs::Jobs;
+use crate::plan::memory::MemoryLimits;
 use crate::tables::Tables;
 
 /// The member as the engine knows it.
@@ -26,13 +27,13 @@ pub(crate) struct Server {
     functions: OnceLock<Vec<(String, &'static str)>>,
     /// When the engine started.
     pub(crate) started: DateTime<Utc>,
-    /// Bytes that the results of one function take for one batch of rows, at most.
-    pub(crate) results_bytes_max: usize,
+    /// Bytes that queries may use.
+    pub(crate) limits: MemoryLimits,
 }
 
 impl Server {
-    pub(crate) fn new(tables: Arc<Tables>, jobs: Arc<Jobs>, results_bytes_max: usize) -> Server {
-        Server { tables, jobs, started: Utc::now(), functions: OnceLock::new(), results_bytes_max }
+    pub(crate) fn new(tables: Arc<Tables>, jobs: Arc<Jobs>, limits: MemoryLimits) -> Server {
+        Server { tables, jobs, started: Utc::now(), functions: OnceLock::new(), limits }
     }
 
     /// Notes which functions there are, in the order of their names.

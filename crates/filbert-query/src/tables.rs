@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::DataFusionError;
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, visit_relations};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query};
 use filbert_data::{Blob, FieldPath, FieldType, Formats, IdsLayout, SchemaSource, Side};
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
 use filbert_grid::{Cluster, Definitions, Grid, GridError, Map, PartitionId};
@@ -22,6 +22,7 @@ use crate::plan::session::{PARTITIONED, SCHEMA};
 use crate::scan::provider::MapProvider;
 use crate::scan::table::{MapTable, TableColumn};
 use crate::surroundings::Server;
+use crate::walk;
 
 /// The stored key as a whole, for statements that change entries.
 pub(crate) const RAW_KEY: &str = "$key";
@@ -232,7 +233,7 @@ impl Tables {
             let name = ObjectName::from(vec![Ident::with_quote('"', view.name.as_str())]);
             let Ok(Some((query, _))) = self.view(&name) else { continue };
             let mut read = Vec::new();
-            let _ = visit_relations(&query, |relation| {
+            let _ = walk::relations(&query, |relation| {
                 read.extend(dialect::catalog_name(relation));
                 ControlFlow::<()>::Continue(())
             });

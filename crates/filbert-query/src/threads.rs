@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::error::panicked;
+use crate::plan::ending;
 
 /// Runs a part of a statement, whose panic is an error of the statement and of nothing else.
 pub(crate) async fn caught<T>(work: impl Future<Output = Result<T, SqlError>>) -> Result<T, SqlError> {
@@ -72,14 +73,18 @@ impl Threads {
         self.count
     }
 
-    /// Runs a part of a query on one of the threads.
-    pub(crate) fn compute<T, F>(&self, job: F) -> impl Future<Output = Result<T, SqlError>> + use<T, F>
+    /// Runs a part of a statement beside others on the threads; it ends with the statement of the task that asks for it.
+    pub(crate) fn run_part<T, F>(&self, part: F) -> impl Future<Output = Result<T, SqlError>> + use<T, F>
     where
         T: Send + 'static,
-        F: FnOnce() -> Result<T, SqlError> + Send + 'static,
+        F: Future<Output = Result<T, SqlError>> + Send + 'static,
     {
+        let part = caught(part);
         // It starts now, not when it is waited for.
-        let running = self.handle.spawn(async move { caught_here(job) });
+        let running = match ending::limits() {
+            Some(limits) => self.handle.spawn(ending::ended_by(limits, part)),
+            None => self.handle.spawn(part),
+        };
         async move {
             match running.await {
                 Ok(result) => result,

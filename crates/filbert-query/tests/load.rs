@@ -213,7 +213,7 @@ fn statements_that_are_too_large_are_errors_and_the_next_one_is_answered() {
 
 #[test]
 fn a_join_beyond_the_memory_is_an_error_and_the_next_query_is_answered() {
-    let member = Member::with(QueryConfig { query_memory_bytes_max: 8 << 20, ..QueryConfig::default() });
+    let member = Member::with(QueryConfig { query_memory_bytes_max: Some(8 << 20), ..QueryConfig::default() });
     mapping(&member, "large", "");
     let insert = |from: u32, to: u32| {
         format!(

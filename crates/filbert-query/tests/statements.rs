@@ -5,6 +5,7 @@ mod common;
 
 use common::Member;
 use filbert_data::Value;
+use filbert_grid::query::Dialect;
 
 const PEOPLE: &str = "CREATE MAPPING people (__key INT, name VARCHAR, age BIGINT, city VARCHAR) TYPE IMap \
                       OPTIONS ('keyFormat'='int', 'valueFormat'='json-flat')";
@@ -157,4 +158,53 @@ fn a_result_has_the_types_that_its_expressions_have() {
     assert_eq!(member.rows("SELECT CAST(count(*) AS INTEGER) + 1 FROM people"), ["6"]);
     assert_eq!(member.rows("SELECT sum(age), sum(__key) FROM people"), ["234|15"]);
     assert_eq!(member.rows("SELECT name AS n, age AS n FROM people WHERE __key = 1"), ["Ada|36"]);
+}
+
+/// A plan that doubles with each of them is not made in time, and takes the member's memory.
+#[test]
+fn a_plan_grows_with_the_number_of_its_subqueries() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id int PRIMARY KEY, k int)");
+    member.change("INSERT INTO t SELECT g, g FROM generate_series(1, 8) g");
+    type Term = fn(usize) -> String;
+    let terms: [Term; 4] = [
+        |at| format!("EXISTS (SELECT 1 FROM t t{at} WHERE t{at}.k <= t.k + {at})"),
+        |at| format!("t.k NOT IN (SELECT t{at}.k + 8 FROM t t{at} WHERE t{at}.k <> t.k)"),
+        |at| format!("(SELECT max(t{at}.k) FROM t t{at} WHERE t{at}.k <= t.k + {at}) >= t.k"),
+        |at| format!("(t.k = {at} OR EXISTS (SELECT 1 FROM t t{at} WHERE t{at}.k <= t.k))"),
+    ];
+    for term in terms {
+        let text = |count: usize| {
+            let terms: Vec<String> = (0..count).map(term).collect();
+            format!("SELECT count(*) FROM t WHERE {}", terms.join(" AND "))
+        };
+        let lines = |count| member.rows(&format!("EXPLAIN {}", text(count))).join("\n").lines().count();
+        let (four, eight) = (lines(4), lines(8));
+        assert!(eight < four * 3, "{four} lines, then {eight}: {}", text(8));
+        assert_eq!(member.rows(&text(24)), ["8"], "{}", text(24));
+    }
+}
+
+/// In a subquery, `a.k` is about a relation `a` of the outer query, though the subquery's table has a column `a`.
+#[test]
+fn a_relation_of_an_outer_query_comes_before_a_field_of_a_column() {
+    let member = Member::of(Dialect::Postgres);
+    member.change("CREATE TABLE t (id int PRIMARY KEY, a int, k int)");
+    member.change("INSERT INTO t VALUES (1, 10, 7), (2, 20, 8), (3, 30, 9)");
+    for (text, expected) in [
+        ("SELECT (SELECT count(*) FROM t b WHERE b.a > a.a) FROM t a ORDER BY id", &["2", "1", "0"][..]),
+        ("SELECT a.id FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.k = a.k + 1) ORDER BY 1", &["1", "2"]),
+        ("SELECT a.id FROM t a WHERE 20 IN (SELECT b.a FROM t b WHERE b.k >= a.k) ORDER BY 1", &["1", "2"]),
+        (
+            "SELECT (SELECT (SELECT sum(c.k) FROM t c WHERE c.a = a.a AND c.id = b.id) FROM t b WHERE b.k = a.k) FROM t a \
+             ORDER BY 1",
+            &["7", "8", "9"],
+        ),
+        ("SELECT x.k FROM t a, LATERAL (SELECT b.k FROM t b WHERE b.a < a.a) x ORDER BY 1", &["7", "7", "8"]),
+        ("SELECT a.a FROM t a WHERE a.a = 10", &["10"]),
+    ] {
+        assert_eq!(member.rows(text), expected, "{text}");
+    }
+    assert_eq!(member.change("UPDATE t a SET k = (SELECT max(b.k) FROM t b WHERE b.a <= a.a) + 1"), 3);
+    assert_eq!(member.rows("SELECT k FROM t a ORDER BY id"), ["8", "9", "10"]);
 }

@@ -1,5 +1,7 @@
 //! Queries of the map API: predicates, pages, aggregators and projections over one map.
 
+use std::sync::Arc;
+
 use filbert_store::Caller;
 
 use filbert_data::criteria::IterationType;
@@ -159,16 +161,23 @@ pub enum Answer<'a> {
     Removed(usize),
 }
 
+/// Tells whether nobody waits for a query's result any more. Asked often, from the thread that runs the query.
+pub type Ending = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// A query that is ready to run.
 pub trait PreparedQuery: Send {
     /// Whether it takes microseconds, so that a network task may run it in place.
     fn is_short(&self) -> bool;
 
+    /// Has it end early, with an error, when `is_over` says so: it asks before each partition and every few thousand entries. What it has
+    /// removed by then stays removed.
+    fn end_when(&mut self, is_over: Ending);
+
     /// Runs it and calls `answer` for each part of the result, maybe under a partition's lock: it must neither block nor
     /// call back into the grid. An error of `answer` ends the query.
     ///
     /// # Errors
-    /// A value cannot be read as the query needs it, or `answer` says so.
+    /// A value cannot be read as the query needs it, `answer` says so, or nobody waits for the result any more.
     fn run(&mut self, answer: &mut dyn FnMut(Answer<'_>) -> Result<(), GridError>) -> Result<(), GridError>;
 }
 

@@ -29,7 +29,9 @@ pub use block::{Notice, Severity};
 pub use describe::{Command, CopyFormat, CopyKind, DescribeReply, Description};
 pub use error::{SqlError, SqlErrorCode, SqlSubject};
 pub use figures::EngineFigures;
-pub use map_query::{Answer, EntryFilter, EntryProjection, MapQuery, OwnedMapQuery, PageEnd, Paging, PreparedQuery};
+pub use map_query::{
+    Answer, Ending, EntryFilter, EntryProjection, MapQuery, OwnedMapQuery, PageEnd, Paging, PreparedQuery,
+};
 pub use reader::{ColumnReader, QUOTIENT_SCALE, quotient_digits};
 pub use session::{Dialect, SESSION_BYTES_MAX, Session, TransactionState};
 pub use statement::{

@@ -34,7 +34,8 @@ pub(super) fn propose_waiter(
     let now = shared.now();
     let owner = state.partition.lock_state(map.id, key, now).map(|lock| lock.owner);
     while let Some(waiter) = state.waiters.next_to_propose(map.id, key, owner) {
-        if waiter.is_late(now) {
+        // Who has the lock is told so: it waited while its own change brought it.
+        if waiter.is_late(now) && owner != Some(waiter.caller) {
             shared.answer(waiter, Err(GridError::LockTimeout { map: map.name.clone() }));
             continue;
         }
@@ -46,7 +47,7 @@ pub(super) fn propose_waiter(
             continue;
         }
         map.note_locks(shared, &command.change, waiter.caller);
-        state.waiters.set_proposed(map.id, key);
+        state.waiters.set_proposed(map.id, key, waiter.caller);
         cell.due_by(waiter.deadline);
         map.in_flight.fetch_add(1, Ordering::SeqCst);
         to.push_own(partition, &command.into(), Awaited::Waiter { map: map.clone(), waiter }, state);

@@ -222,6 +222,10 @@ impl Map {
         if !minds_locks(change) || lock.as_ref().is_some_and(|lock| lock.owner == caller) {
             return None;
         }
+        if state.waiters.is_proposed_by(core.id, key, caller) {
+            // The same request, sent again: it follows the first one through the log, and is answered alike.
+            return None;
+        }
         if lock.is_none() {
             // A lease has ended unseen.
             let mut first = Submissions::new(shared);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use filbert_grid::{
-    ErrorKind, EventKinds, GridError, ListenerSpec,
+    ErrorKind, EventKinds, GridError, ListenerSpec, MemoryBudget,
     query::{Answer, MapQuery, PreparedQuery},
 };
 use filbert_wire::{
@@ -21,6 +21,7 @@ use crate::{
     failure::{Failure, Outcome},
     listing::Listing,
     query_cache::{Content, QueryCache, Settings, Sink, Wanted},
+    replies::{Replies, UNCOUNTED_BYTES},
     rows::Row,
     session::Session,
 };
@@ -94,9 +95,10 @@ fn create_cache(session: &mut Session, message: &Message<'_>, create: &Create<'_
         include_value: create.include_value,
         populate: create.populate,
         owner: session.client,
+        predicate_bytes: create.predicate.len(),
         source: format!("[{}]:{}", session.address.host, session.address.port),
     };
-    let cache = session.caches.create(&map, wanted, session.config.query_caches_max, session.grid.budget())?;
+    let cache = session.caches.create(&map, wanted, session.config.query_caches_max)?;
     let spec = ListenerSpec {
         key: None,
         filter: Some(filter),
@@ -124,8 +126,9 @@ fn create_cache(session: &mut Session, message: &Message<'_>, create: &Create<'_
         return reply.write(&cache, Vec::new(), &mut session.out);
     }
     let (caches, map, name) = (session.caches.clone(), create.map.to_owned(), create.name.to_owned());
-    let answer = move |query: &mut dyn PreparedQuery, out: &mut Vec<u8>| {
-        let outcome = reply.populate(&cache, query, out);
+    let budget = session.link.replies.clone();
+    let answer = move |query: &mut dyn PreparedQuery, out: &mut Replies| {
+        let outcome = reply.populate(&cache, query, out, &budget);
         if outcome.is_err() {
             caches.destroy(&map, &name);
         }
@@ -134,7 +137,10 @@ fn create_cache(session: &mut Session, message: &Message<'_>, create: &Create<'_
     if query.is_short() {
         return answer(query.as_mut(), &mut session.out);
     }
-    deferred::later(session, &engine, message.correlation_id(), move |_, out| answer(query.as_mut(), out))
+    deferred::later(session, &engine, message.correlation_id(), move |place, out| {
+        query.end_when(place.ending());
+        answer(query.as_mut(), out)
+    })
 }
 
 fn settings(session: &Session, message: &Message<'_>, create: &Create<'_>) -> Result<Settings, Box<Failure>> {
@@ -153,6 +159,9 @@ fn settings(session: &Session, message: &Message<'_>, create: &Create<'_>) -> Re
     })
 }
 
+/// How many bytes of the first content are asked of the budget at once.
+const CONTENT_STEP_BYTES: usize = 1 << 20;
+
 /// The answer to a request for a cache.
 struct Reply {
     message: MessageId,
@@ -162,9 +171,16 @@ struct Reply {
 
 impl Reply {
     /// Reads the first content and answers with it.
-    fn populate(&self, cache: &QueryCache, query: &mut dyn PreparedQuery, out: &mut Vec<u8>) -> Outcome {
+    fn populate(
+        &self,
+        cache: &QueryCache,
+        query: &mut dyn PreparedQuery,
+        out: &mut Replies,
+        budget: &MemoryBudget,
+    ) -> Outcome {
         let mut found = Content::new();
         let mut bytes = 0_usize;
+        let mut room = budget.empty();
         query.run(&mut |answer| {
             if let Answer::Entry(key, value) = answer {
                 let value = if cache.include_value() { value } else { &[] };
@@ -175,6 +191,9 @@ impl Reply {
                         self.bytes_max
                     );
                     return Err(GridError::IllegalArgument(text));
+                }
+                if bytes > room.bytes() + UNCOUNTED_BYTES {
+                    room.resize(bytes + CONTENT_STEP_BYTES)?;
                 }
                 found.push((key.to_vec(), value.to_vec()));
             }
@@ -187,7 +206,7 @@ impl Reply {
         self.write(cache, content, out)
     }
 
-    fn write(&self, cache: &QueryCache, content: Content, out: &mut Vec<u8>) -> Outcome {
+    fn write(&self, cache: &QueryCache, content: Content, out: &mut Replies) -> Outcome {
         let mut listing = Listing::answering(self.message, self.correlation, self.bytes_max, out);
         listing.open();
         for (key, value) in &content {
@@ -233,7 +252,7 @@ fn handle_add_listener(session: &mut Session, message: &Message<'_>) -> Outcome 
     let response = Uuid::from_u64_pair(connection, correlation.0.cast_unsigned());
     let listener = (response, session.link.clone(), correlation);
     let listeners_max = session.config.query_cache_listeners_max;
-    session.caches.subscribe(request.listener_name, listener, listeners_max, session.grid.budget())?;
+    session.caches.subscribe(request.listener_name, session.client, listener, listeners_max, session.grid.budget())?;
     add_listener::Response { response }.encode(correlation, &mut session.out);
     Ok(())
 }

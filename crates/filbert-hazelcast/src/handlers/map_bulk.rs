@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use filbert_grid::{
-    BitmapConfig, Change, ErrorKind, Expiry, GridError, IndexConfig, IndexKind, Map, Metadata, ParkedReply, PutMode,
-    Reply,
+    BitmapConfig, Change, ErrorKind, Expiry, GridError, IndexConfig, IndexKind, Map, Metadata, ParkedReply,
+    PartitionId, PutMode, Reply, threads,
 };
 use filbert_wire::{
     CorrelationId, Data, Message, MessageId, Response,
@@ -110,6 +110,9 @@ fn handle_get_all(session: &mut Session, message: &Message<'_>) -> Outcome {
     let mut listing = Listing::begin(message, session.config.reply_bytes_max, &mut session.out);
     listing.open();
     for key in request.keys {
+        if listing.is_over() {
+            break;
+        }
         let partition = map.partition_of(key);
         map.answering(partition, || {
             map.get(partition, key, |value| {
@@ -175,18 +178,44 @@ fn handle_entry_set(session: &mut Session, message: &Message<'_>) -> Outcome {
     list(session, message, request.name, |listing, key, value| listing.entry(key, value))
 }
 
+/// Appends what is wanted of an entry.
+type Append = fn(&mut Listing<'_>, Data<'_>, Data<'_>);
+
+/// Bytes of a map up to which it is listed in place: others on this thread must not wait for more.
+const LISTED_IN_PLACE_BYTES_MAX: usize = 1 << 20;
+
 /// Answers with all of a map.
-fn list(
-    session: &mut Session,
-    message: &Message<'_>,
-    name: &str,
-    append: fn(&mut Listing<'_>, Data<'_>, Data<'_>),
-) -> Outcome {
-    let map = session.handles.find(&session.grid, name)?;
-    let mut listing = Listing::begin(message, session.config.reply_bytes_max, &mut session.out);
-    listing.open();
-    map.answering_all(|| map.for_each(&mut |key, value| append(&mut listing, key, value)))?;
+fn list(session: &mut Session, message: &Message<'_>, name: &str, append: Append) -> Outcome {
+    let (id, correlation, bytes_max) = (message.id(), message.correlation_id(), session.config.reply_bytes_max);
+    let map = session.map(name)?.clone();
+    if map.statistics().record_bytes > LISTED_IN_PLACE_BYTES_MAX
+        && let Some(engine) = session.grid.queries().cloned()
+    {
+        // Answers of one connection are built one after the other, as its client reads them.
+        return deferred::later_alone(session, &engine, correlation, move |place, out| {
+            let mut listing = Listing::answering(id, correlation, bytes_max, out);
+            write_all(&map, &mut listing, append, &|| place.is_given_up())?;
+            listing.finish()
+        });
+    }
+    let mut listing = Listing::answering(id, correlation, bytes_max, &mut session.out);
+    write_all(&map, &mut listing, append, &|| false)?;
     listing.finish()
+}
+
+/// Lists all of a map, partition by partition, until nobody wants it or it becomes too long.
+fn write_all(map: &Map, listing: &mut Listing<'_>, append: Append, is_given_up: &dyn Fn() -> bool) -> Outcome {
+    listing.open();
+    map.answering_all(|| {
+        for partition in (0..map.partition_count()).map(PartitionId) {
+            if listing.is_over() || is_given_up() {
+                return;
+            }
+            map.scan_rows(partition, &mut |key, value| append(listing, key, value));
+            threads::give_way();
+        }
+    })?;
+    Ok(())
 }
 
 fn handle_clear(session: &mut Session, message: &Message<'_>) -> Outcome {

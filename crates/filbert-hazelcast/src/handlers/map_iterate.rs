@@ -6,18 +6,18 @@
 //! index, its upper bit as the table size.
 
 use filbert_grid::{
-    Cursor, ErrorKind, Map, PartitionId,
+    Cursor, Map, PartitionId,
     query::{EntryFilter, EntryProjection},
 };
 use filbert_wire::{
-    CorrelationId, Message, MessageId, Response,
+    Message, MessageId,
     table::map::{fetch_entries, fetch_keys, fetch_with_query},
 };
 
 use crate::{
     deferred,
     failure::{Failure, Outcome},
-    listing::{Listing, fill_pair},
+    listing::Listing,
     rows::Row,
     session::Session,
 };
@@ -74,16 +74,14 @@ fn answer(
     append: fn(&mut Listing<'_>, &[u8], &[u8]),
 ) -> Outcome {
     let From { partition, cursor, at_least } = from(session, message, fetch)?;
-    let start = session.out.len();
     let map = session.handles.find(&session.grid, fetch.name)?;
     let mut listing = Listing::begin(message, session.config.reply_bytes_max, &mut session.out);
     listing.pair();
     listing.open();
     let fetch = |cursor| map.fetch(partition, cursor, at_least, &mut |key, value| append(&mut listing, key, value));
     let next = map.answering(partition, || cursor.and_then(fetch))?;
-    listing.finish()?;
-    fill_pair(&mut session.out, start, next.map_or(END, encode_cursor));
-    Ok(())
+    listing.fill_pair(next.map_or(END, encode_cursor));
+    listing.finish()
 }
 
 /// Where a batch begins.
@@ -121,52 +119,41 @@ fn handle_fetch_with_query(session: &mut Session, message: &Message<'_>) -> Outc
     let filter = engine.filter(&map, request.predicate)?;
     let projection = engine.projection(&map, request.projection)?;
     let (correlation, bytes_max) = (message.correlation_id(), session.config.reply_bytes_max);
-    deferred::later(session, &engine, correlation, move |_, out| {
-        let batch = batch(&map, &from, filter.as_ref(), projection.as_ref(), bytes_max)?;
-        batch.encode(correlation, out);
-        Ok(())
+    deferred::later(session, &engine, correlation, move |place, out| {
+        let mut listing = Listing::answering(fetch_with_query::ID, correlation, bytes_max, out);
+        listing.open();
+        let is_given_up = || place.is_given_up();
+        let next = batch(&map, &from, (filter.as_ref(), projection.as_ref()), &mut listing, &is_given_up)?;
+        listing.finish_with_pair(next.map_or(END, encode_cursor))
     })
 }
 
-/// Results on their way to a client.
-struct Batch {
-    results: Vec<Option<Vec<u8>>>,
-    next: (i32, i32),
-}
+/// Entries that are looked at under a partition's lock at once, more or less.
+const LOOKED_AT_ONCE: usize = 4_096;
 
-impl Batch {
-    fn encode(&self, correlation: CorrelationId, out: &mut Vec<u8>) {
-        fetch_with_query::Response {
-            results: self.results.iter().map(Option::as_deref).collect(),
-            iteration_pointers: vec![self.next],
-        }
-        .encode(correlation, out);
-    }
-}
-
+/// Lists what is wanted of the entries from a position on; returns where to go on.
 fn batch(
     map: &Map,
     from: &From,
-    filter: &dyn EntryFilter,
-    projection: &dyn EntryProjection,
-    bytes_max: usize,
-) -> Result<Batch, Box<Failure>> {
-    let mut results = Vec::new();
-    let mut bytes = 0_usize;
-    let mut failed = None;
-    let mut cursor = from.cursor;
+    (filter, projection): (&dyn EntryFilter, &dyn EntryProjection),
+    listing: &mut Listing<'_>,
+    is_given_up: &dyn Fn() -> bool,
+) -> Result<Option<Cursor>, Box<Failure>> {
+    let (mut found, mut failed, mut cursor) = (0, None, from.cursor);
     while let Some(at) = cursor
-        && results.len() < from.at_least
+        && found < from.at_least
+        && !listing.is_over()
+        && !is_given_up()
     {
-        let missing = from.at_least - results.len();
+        let missing = (from.at_least - found).min(LOOKED_AT_ONCE);
         cursor = map.fetch(from.partition, at, missing, &mut |key, value| {
-            if failed.is_some() || bytes > bytes_max || !filter.matches(key, value) {
+            if failed.is_some() || listing.is_over() || !filter.matches(key, value) {
                 return;
             }
             match projection.project(key, value) {
                 Ok(result) => {
-                    bytes = bytes.saturating_add(result.as_ref().map_or(0, Vec::len));
-                    results.push(result);
+                    listing.nullable(result.as_deref());
+                    found += 1;
                 }
                 Err(error) => failed = Some(error),
             }
@@ -174,12 +161,8 @@ fn batch(
         if let Some(error) = failed {
             return Err(error.into());
         }
-        if bytes > bytes_max {
-            let text = format!("a batch of more than {bytes_max} bytes (reply_bytes_max), expected a smaller one");
-            return Err(Failure::new(ErrorKind::LimitReached, text));
-        }
     }
-    Ok(Batch { results, next: cursor.map_or(END, encode_cursor) })
+    Ok(cursor)
 }
 
 #[cfg(test)]

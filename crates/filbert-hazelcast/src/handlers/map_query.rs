@@ -21,6 +21,7 @@ use crate::{
     deferred::{self, NO_QUERIES},
     failure::{Failure, Outcome},
     listing::Listing,
+    replies::Replies,
     rows::Row,
     session::Session,
 };
@@ -242,6 +243,7 @@ fn answer(session: &mut Session, message: &Message<'_>, name: &str, query: MapQu
         return deferred::later(session, &engine, reply.correlation, move |place, out| {
             grid.catch_up_blocking()?;
             let mut prepared = of_engine.prepare(&map, query.borrow())?;
+            prepared.end_when(place.ending());
             reply.write(prepared.as_mut(), &|| place.is_given_up(), out)
         });
     }
@@ -250,6 +252,7 @@ fn answer(session: &mut Session, message: &Message<'_>, name: &str, query: MapQu
         return reply.write(prepared.as_mut(), &|| false, &mut session.out);
     }
     deferred::later(session, &engine, reply.correlation, move |place, out| {
+        prepared.end_when(place.ending());
         reply.write(prepared.as_mut(), &|| place.is_given_up(), out)
     })
 }
@@ -264,7 +267,7 @@ struct Reply {
 
 impl Reply {
     /// Runs the query and appends the reply. The query ends early when nobody wants it any more or the reply is too long.
-    fn write(self, query: &mut dyn PreparedQuery, is_given_up: &dyn Fn() -> bool, out: &mut Vec<u8>) -> Outcome {
+    fn write(self, query: &mut dyn PreparedQuery, is_given_up: &dyn Fn() -> bool, out: &mut Replies) -> Outcome {
         let mut listing = Listing::answering(self.message, self.correlation, self.bytes_max, out);
         match self.shape {
             Shape::List(part) => {
@@ -300,7 +303,7 @@ impl Reply {
                         listing.nullable(value);
                     }
                 })?;
-                if count != 1 && !listing.is_too_long() {
+                if count != 1 && !listing.is_over() {
                     return Err(GridError::Internal(format!("an aggregator made {count} values, expected 1")).into());
                 }
                 listing.finish_open()
@@ -323,12 +326,12 @@ fn fill(
     let mut ended = false;
     let result = query.run(&mut |answer| {
         append(listing, answer);
-        ended = listing.is_too_long() || is_given_up();
+        ended = listing.is_over() || is_given_up();
         if ended { Err(GridError::IllegalArgument("the query was ended".to_owned())) } else { Ok(()) }
     });
     match result {
-        Err(error) if !ended => Err(error.into()),
-        Err(_) if !listing.is_too_long() => {
+        Err(error) if !ended && !is_given_up() => Err(error.into()),
+        Err(_) if !listing.is_over() => {
             Err(Failure::new(ErrorKind::ClientGone, "the client went before its query had ended"))
         }
         _ => Ok(()),

@@ -43,7 +43,7 @@ fn handle_get(session: &mut Session, message: &Message<'_>) -> Outcome {
 pub(crate) struct Get<'a> {
     request: get::Request<'a>,
     pub(crate) partition: PartitionId,
-    correlation: CorrelationId,
+    pub(crate) correlation: CorrelationId,
 }
 
 impl<'a> Get<'a> {

@@ -1,7 +1,7 @@
 //! Schemas of Compact values, which clients announce before they send the first value of a type.
 
 use filbert_data::compact::{FieldDescriptor, FieldKind, Schema, SchemaId};
-use filbert_grid::ErrorKind;
+use filbert_grid::{ErrorKind, check_name};
 use filbert_wire::{
     Message, MessageId, Response,
     structure::{self},
@@ -54,8 +54,10 @@ fn handle_send_all(session: &mut Session, message: &Message<'_>) -> Outcome {
 }
 
 fn read(schema: &structure::Schema<'_>) -> Result<Schema, Box<Failure>> {
+    check_name("type", schema.type_name)?;
     let mut fields = Vec::new();
     for field in &schema.fields {
+        check_name("field", field.field_name)?;
         let kind = FieldKind::try_from(field.kind).map_err(|error| {
             let text = format!("schema {:?}, field {:?}: {error}", schema.type_name, field.field_name);
             Failure::new(ErrorKind::Serialization, text)

@@ -17,6 +17,7 @@ use crate::{
     cursors::{Cursors, PageLimits, Rows, Ticket},
     deferred::{self, Place},
     failure::Outcome,
+    replies::Replies,
     rows::Row,
     session::Session,
     sql_reply::{Kind, Reply},
@@ -96,6 +97,7 @@ fn execute_later(
             Err(error) => reply.error(&error, &mut out),
         }
         place.link().cursors.end(ticket);
+        let out = Replies::whole(out, &place.link().replies);
         place.reply(reply.correlation, out, reply.bytes_max);
     };
     let running = engine.execute(statement, Box::new(answer));
@@ -143,6 +145,7 @@ fn page_later(rows: Rows, limits: PageLimits, reply: Reply, place: Place, ticket
     rows.page(limits, move |rows, page| {
         let mut out = Vec::new();
         settle(&place.link().cursors, ticket, &reply, rows, page, &mut out);
+        let out = Replies::whole(out, &place.link().replies);
         place.reply(reply.correlation, out, reply.bytes_max);
     });
 }

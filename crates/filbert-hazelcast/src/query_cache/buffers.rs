@@ -7,6 +7,8 @@
 //!                                head ──────────────────┘ `set_head` moves it back
 //! ```
 //!
+//! While the client is away, changes are numbered and not kept.
+//!
 //! Numbers begin with 1 in each partition. A client that sees a gap knows that it has lost changes.
 
 use std::{
@@ -102,17 +104,45 @@ pub(crate) struct Buffers {
     lanes: HashMap<PartitionId, Lane>,
     bytes: usize,
     room: Reservation,
+    /// Whether the client is away, so that nothing is kept.
+    is_away: bool,
 }
+
+/// Bytes of a lane without changes, more or less.
+const LANE_BYTES: usize = 192;
 
 impl Buffers {
     /// Keeps changes as far as there is room for them.
     pub(crate) fn new(settings: Settings, room: Reservation) -> Self {
-        Self { settings, lanes: HashMap::new(), bytes: 0, room }
+        Self { settings, lanes: HashMap::new(), bytes: 0, room, is_away: false }
+    }
+
+    /// Forgets all changes and keeps no more until the client is back: it will see the gap.
+    pub(crate) fn leave(&mut self) {
+        self.is_away = true;
+        for lane in self.lanes.values_mut() {
+            (lane.changes, lane.waiting, lane.head) = (VecDeque::new(), HashMap::new(), lane.next);
+        }
+        self.bytes = self.lanes.len() * LANE_BYTES;
+        self.room.shrink(2 * self.bytes);
+    }
+
+    /// Keeps changes again.
+    pub(crate) fn come_back(&mut self) {
+        self.is_away = false;
     }
 
     /// Numbers a change and keeps it.
     pub(crate) fn append(&mut self, partition: PartitionId, mut change: Change) {
-        let lane = self.lanes.entry(partition).or_insert_with(Lane::new);
+        let lane = self.lanes.entry(partition).or_insert_with(|| {
+            self.bytes = self.bytes.saturating_add(LANE_BYTES);
+            Lane::new()
+        });
+        if self.is_away {
+            lane.next += 1;
+            lane.head = lane.next;
+            return;
+        }
         if self.settings.coalesce
             && let Some(key) = &change.key
             && let Some(at) = lane.waiting.get(key).map(|sequence| lane.index(*sequence))
@@ -144,7 +174,8 @@ impl Buffers {
 
     /// Takes room for what is kept. Where there is none, the oldest changes of a partition are lost, which the client sees.
     fn make_room(&mut self, partition: PartitionId) {
-        while self.room.follow(2 * self.bytes).is_err() {
+        // However few they are: a client may have as many caches as it wants names for.
+        while self.room.resize(2 * self.bytes).is_err() {
             let Some(lane) = self.lanes.get_mut(&partition).filter(|lane| !lane.changes.is_empty()) else { return };
             self.bytes = self.bytes.saturating_sub(lane.drop_first());
         }
@@ -229,6 +260,26 @@ mod tests {
         assert!(budget.used() <= 100_000);
         let told = told(&mut buffers, now);
         assert!(told.len() < 10 && told.ends_with(&[99, 100]), "{told:?}");
+    }
+
+    #[test]
+    fn while_the_client_is_away_nothing_is_kept_and_numbers_go_on() {
+        let budget = MemoryBudget::new(100_000, "max");
+        let mut buffers = Buffers::new(settings(), budget.empty());
+        let now = Instant::now();
+        append(&mut buffers, "1", now);
+        append(&mut buffers, "2", now);
+        buffers.leave();
+        let kept = budget.used();
+        assert!(kept <= 2 * LANE_BYTES, "{kept}");
+        append(&mut buffers, "3", now);
+        assert_eq!((told(&mut buffers, now), budget.used()), (vec![], kept));
+        buffers.come_back();
+        append(&mut buffers, "4", now);
+        assert_eq!(told(&mut buffers, now), [4], "the client sees that 1 to 3 are lost");
+        assert!(!buffers.set_head(LANE, 3));
+        drop(buffers);
+        assert_eq!(budget.used(), 0);
     }
 
     fn append(buffers: &mut Buffers, key: &str, now: Instant) {

@@ -8,7 +8,8 @@
 //!  set read cursor ──► changes that are kept are told again
 //! ```
 //!
-//! A cache outlives its client's connection for a while, so that a client that comes back goes on with it.
+//! A cache outlives its client's connections for a while, so that a client that comes back goes on with it. What it keeps does not: changes
+//! go with the client's last connection and are numbered on, so that the client sees that it has lost some. All goes with the map.
 
 mod buffers;
 mod registry;
@@ -20,7 +21,7 @@ use std::{
 };
 
 use filbert_grid::{
-    EntryEvent, EntrySink, EventKind, EventKinds, ListenerId, Map, MemoryBudget, PartitionId, Reservation,
+    EntryEvent, EntrySink, EventKind, EventKinds, Exhausted, ListenerId, Map, MemoryBudget, PartitionId, Reservation,
 };
 use filbert_wire::{
     CorrelationId, Event, Uuid,
@@ -73,6 +74,8 @@ pub(crate) struct Wanted {
     pub(crate) populate: bool,
     /// The client.
     pub(crate) owner: Uuid,
+    /// Bytes of the predicate.
+    pub(crate) predicate_bytes: usize,
     /// How this member is called in batches.
     pub(crate) source: String,
 }
@@ -89,6 +92,9 @@ enum Phase {
     Closed,
 }
 
+/// Bytes of a cache beside its names, its predicate and its changes, more or less.
+const CACHE_BYTES: usize = 1 << 10;
+
 /// One cache of one client.
 pub(crate) struct QueryCache {
     map: Arc<Map>,
@@ -97,6 +103,8 @@ pub(crate) struct QueryCache {
     state: Mutex<State>,
     listener: Mutex<Option<ListenerId>>,
     budget: MemoryBudget,
+    /// That of the registration itself.
+    _room: Reservation,
 }
 
 struct State {
@@ -112,11 +120,41 @@ struct State {
 pub(crate) type Content = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl QueryCache {
-    fn new(map: Arc<Map>, wanted: Wanted, channel: Arc<Channel>, budget: &MemoryBudget) -> Self {
+    fn new(map: Arc<Map>, wanted: Wanted, channel: Arc<Channel>, budget: &MemoryBudget) -> Result<Self, Exhausted> {
+        let room = budget.reserve(CACHE_BYTES + 2 * wanted.name.len() + wanted.predicate_bytes)?;
         let phase = if wanted.populate { Phase::Snapshot { changes: Vec::new(), bytes: 0 } } else { Phase::Telling };
         let buffers = Buffers::new(wanted.settings, budget.empty());
         let state = State { phase, buffers, snapshot_room: budget.empty(), orphaned: None };
-        Self { budget: budget.clone(), map, wanted, channel, state: Mutex::new(state), listener: Mutex::new(None) }
+        let (state, listener) = (Mutex::new(state), Mutex::new(None));
+        Ok(Self { budget: budget.clone(), map, wanted, channel, state, listener, _room: room })
+    }
+
+    /// Whether it has ended, by itself or with its map.
+    fn is_closed(&self) -> bool {
+        matches!(self.state.lock().phase, Phase::Closed)
+    }
+
+    /// Keeps nothing more for a client that has no connection. May be called with the registry's lock held.
+    fn leave(&self) {
+        let mut state = self.state.lock();
+        if let Phase::Snapshot { changes, bytes } = &mut state.phase {
+            // Nobody waits for the first content.
+            (*changes, *bytes) = (Vec::new(), usize::MAX);
+        }
+        state.snapshot_room.shrink(0);
+        state.buffers.leave();
+    }
+
+    fn come_back(&self) {
+        self.state.lock().buffers.come_back();
+    }
+
+    /// Forgets all and tells nothing more. May be called with a partition's lock held.
+    fn end(&self) {
+        let mut state = self.state.lock();
+        state.phase = Phase::Closed;
+        state.buffers = Buffers::new(self.wanted.settings, self.budget.empty());
+        state.snapshot_room.shrink(0);
     }
 
     pub(crate) fn include_value(&self) -> bool {
@@ -145,21 +183,17 @@ impl QueryCache {
 
     /// Ends the cache. Must not be called with a partition's lock held.
     fn close(&self) {
-        let mut state = self.state.lock();
-        state.phase = Phase::Closed;
-        state.buffers = Buffers::new(self.wanted.settings, self.budget.empty());
-        state.snapshot_room.shrink(0);
-        drop(state);
+        self.end();
         self.remove_listener();
     }
 
     /// Adds what has changed since the cache was made to what was found; from now on changes wait for the client. `None`
-    /// if more has changed than is kept.
+    /// if more has changed than is kept, or the client has gone.
     pub(crate) fn end_snapshot(&self, found: Content) -> Option<Content> {
         let mut state = self.state.lock();
-        let Phase::Snapshot { changes, bytes } = std::mem::replace(&mut state.phase, Phase::Held) else {
-            return Some(found);
-        };
+        let Phase::Snapshot { changes, bytes } = &mut state.phase else { return Some(found) };
+        let (changes, bytes) = (std::mem::take(changes), *bytes);
+        state.phase = Phase::Held;
         state.snapshot_room.shrink(0);
         drop(state);
         if bytes > self.wanted.settings.bytes_max {
@@ -215,7 +249,8 @@ impl QueryCache {
             Phase::Snapshot { changes, bytes } => {
                 *bytes = bytes.saturating_add(change.bytes());
                 // Beyond the limit, or where there is no room, the snapshot has failed.
-                if snapshot_room.follow((2 * *bytes).min(4 * self.wanted.settings.bytes_max)).is_err() {
+                let needed = bytes.saturating_mul(2).min(self.wanted.settings.bytes_max.saturating_mul(4));
+                if *bytes <= self.wanted.settings.bytes_max && snapshot_room.resize(needed).is_err() {
                     *bytes = usize::MAX;
                 }
                 if *bytes > self.wanted.settings.bytes_max {
@@ -270,6 +305,13 @@ fn is_there(kind: EventKinds) -> bool {
 
 /// Registered with the map. Called under a partition's lock.
 pub(crate) struct Sink(pub(crate) Arc<QueryCache>);
+
+/// The map has let go of it: it was destroyed, if the cache was not.
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
 
 impl EntrySink for Sink {
     fn deliver(&self, event: &EntryEvent<'_>) {

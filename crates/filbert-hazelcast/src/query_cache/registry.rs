@@ -7,16 +7,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use filbert_grid::{GridError, Map, MemoryBudget};
+use filbert_grid::{Clients, GridError, Map, MemoryBudget, check_name};
 use filbert_wire::{CorrelationId, Uuid};
 use parking_lot::Mutex;
 
-use super::{Channel, QueryCache, Subscriber, Wanted};
+use super::{Channel, Phase, QueryCache, Subscriber, Wanted};
 use crate::link::Link;
 
-/// All of them. Its lock is never held while a map is called.
-#[derive(Default)]
-pub(crate) struct QueryCaches(Mutex<Registry>);
+/// All of them. The registry's lock is never held while a map is called.
+pub(crate) struct QueryCaches {
+    registry: Mutex<Registry>,
+    /// That of the caches and what they keep.
+    budget: MemoryBudget,
+}
 
 #[derive(Default)]
 struct Registry {
@@ -33,24 +36,32 @@ const LISTENER_BYTES: usize = 256;
 
 impl fmt::Debug for QueryCaches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("QueryCaches").field(&self.0.lock().channels.len()).finish()
+        f.debug_tuple("QueryCaches").field(&self.registry.lock().channels.len()).finish()
     }
 }
 
 impl QueryCaches {
-    /// Has events of the caches of this name sent to a client.
+    /// None yet; all together take a quarter of the budget at most, so that others have room whatever waits for them.
+    pub(crate) fn new(budget: &MemoryBudget) -> Self {
+        let budget = budget.share(budget.bytes_max() / 4, "buffers_bytes_max, of which query caches have a quarter");
+        Self { registry: Mutex::default(), budget }
+    }
+
+    /// Has events of the caches of this name sent to a client; caches of its own keep changes again, if it was away.
     ///
     /// # Errors
-    /// There are `listeners_max` of such listeners already, or there is no room for one more.
+    /// There are `listeners_max` of such listeners already, there is no room for one more, or the name is too long.
     pub(crate) fn subscribe(
         &self,
         name: &str,
+        owner: Uuid,
         (id, link, correlation): (Uuid, Arc<Link>, CorrelationId),
         listeners_max: usize,
         budget: &MemoryBudget,
     ) -> Result<(), GridError> {
+        check_name("query cache", name)?;
         let room = budget.reserve(LISTENER_BYTES + name.len())?;
-        let mut registry = self.0.lock();
+        let mut registry = self.registry.lock();
         if registry.listeners >= listeners_max {
             return Err(GridError::LimitReached {
                 what: "listeners to query caches",
@@ -61,38 +72,42 @@ impl QueryCaches {
         registry.listeners += 1;
         let channel = registry.channels.entry(name.to_owned()).or_default();
         channel.0.lock().push(Subscriber { id, link, correlation, _room: room });
+        let of_name = registry.caches.values().filter_map(|of_map| of_map.get(name));
+        of_name.filter(|cache| cache.wanted.owner == owner).for_each(|cache| cache.come_back());
         Ok(())
     }
 
     /// Ends that; whether there was such a registration.
     pub(crate) fn unsubscribe(&self, name: &str, id: Uuid) -> bool {
-        let mut registry = self.0.lock();
+        let mut registry = self.registry.lock();
         let Some(channel) = registry.channels.get(name).cloned() else { return false };
         let gone = channel.forget(|subscriber| subscriber.id == id);
         registry.listeners -= gone;
         gone > 0
     }
 
-    /// Ends what a connection had registered.
-    pub(crate) fn disconnect(&self, link: &Arc<Link>) {
-        let mut registry = self.0.lock();
+    /// Ends what a connection had registered. Caches of clients of which no connection is left keep nothing more.
+    pub(crate) fn disconnect(&self, link: &Arc<Link>, clients: &Clients) {
+        let mut registry = self.registry.lock();
         let is_of_link = |subscriber: &Subscriber| Arc::ptr_eq(&subscriber.link, link);
         let gone: usize = registry.channels.values().map(|channel| channel.forget(is_of_link)).sum();
         registry.listeners -= gone;
+        let caches = registry.caches.values().flat_map(HashMap::values);
+        caches.filter(|cache| !clients.is_connected(cache.wanted.owner)).for_each(|cache| cache.leave());
     }
 
     /// Makes a cache, in the place of one of the same name.
     ///
     /// # Errors
-    /// The client has `caches_max` already.
+    /// The client has `caches_max` already, there is no room for one more, or the name is too long.
     pub(crate) fn create(
         &self,
         map: &Arc<Map>,
         wanted: Wanted,
         caches_max: usize,
-        budget: &MemoryBudget,
     ) -> Result<Arc<QueryCache>, GridError> {
-        let mut registry = self.0.lock();
+        check_name("query cache", &wanted.name)?;
+        let mut registry = self.registry.lock();
         let replaces = |cache: &QueryCache| cache.wanted.name == wanted.name && cache.map.name() == map.name();
         let owned = |cache: &&Arc<QueryCache>| cache.wanted.owner == wanted.owner && !replaces(cache);
         if registry.caches.values().flat_map(HashMap::values).filter(owned).count() >= caches_max {
@@ -104,7 +119,7 @@ impl QueryCaches {
         }
         let name = wanted.name.clone();
         let channel = registry.channels.entry(name.clone()).or_default().clone();
-        let cache = Arc::new(QueryCache::new(map.clone(), wanted, channel, budget));
+        let cache = Arc::new(QueryCache::new(map.clone(), wanted, channel, &self.budget)?);
         let replaced = registry.caches.entry(map.name().to_owned()).or_default().insert(name, cache.clone());
         drop(registry);
         if let Some(replaced) = replaced {
@@ -113,14 +128,15 @@ impl QueryCaches {
         Ok(cache)
     }
 
-    /// A cache of a map.
+    /// A cache of a map that has not ended.
     pub(crate) fn find(&self, map: &str, name: &str) -> Option<Arc<QueryCache>> {
-        self.0.lock().caches.get(map)?.get(name).cloned()
+        let found = self.registry.lock().caches.get(map)?.get(name).cloned();
+        found.filter(|cache| !cache.is_closed())
     }
 
     /// Ends a cache; whether there was one.
     pub(crate) fn destroy(&self, map: &str, name: &str) -> bool {
-        let mut registry = self.0.lock();
+        let mut registry = self.registry.lock();
         let Some(of_map) = registry.caches.get_mut(map) else { return false };
         let removed = of_map.remove(name);
         if of_map.is_empty() {
@@ -130,15 +146,19 @@ impl QueryCaches {
         removed.map(|cache| cache.close()).is_some()
     }
 
-    /// Ends the caches that nobody has listened to for `timeout`, and forgets names that nobody uses.
-    pub(crate) fn sweep(&self, now: Instant, timeout: Duration) {
-        let mut registry = self.0.lock();
+    /// Ends the caches that nobody has listened to, or whose client is away, for `timeout`, forgets those that went with their map, and names
+    /// that nobody uses.
+    pub(crate) fn sweep(&self, now: Instant, timeout: Duration, clients: &Clients) {
+        let mut registry = self.registry.lock();
         if registry.channels.is_empty() {
             return;
         }
         let is_over = |cache: &Arc<QueryCache>| {
             let mut state = cache.state.lock();
-            if !cache.channel.is_empty() {
+            if matches!(state.phase, Phase::Closed) {
+                return true;
+            }
+            if !cache.channel.is_empty() && clients.is_connected(cache.wanted.owner) {
                 state.orphaned = None;
                 return false;
             }
@@ -159,7 +179,7 @@ impl QueryCaches {
 /// A map's listener and its cache refer to each other; this ends that.
 impl Drop for QueryCaches {
     fn drop(&mut self) {
-        let caches = std::mem::take(&mut self.0.get_mut().caches);
+        let caches = std::mem::take(&mut self.registry.get_mut().caches);
         caches.values().flat_map(HashMap::values).for_each(|cache| cache.close());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use filbert_grid::{ErrorKind, EventKind, Map};
+use filbert_grid::{ErrorKind, EventKind, Map, MemoryBudget};
 use filbert_wire::{
     CorrelationId, Message, MessageId, Response,
     table::client::send_schema,
@@ -15,6 +15,7 @@ use super::scoped::encoded;
 use crate::deferred::Place;
 use crate::failure::Failure;
 use crate::listing::Listing;
+use crate::replies::Replies;
 
 /// What the listeners of a map hear when it is empty everywhere.
 pub(super) type Emptied = Option<(Arc<Map>, EventKind)>;
@@ -99,8 +100,12 @@ impl Gather {
                 map.tell_emptied(*kind, affected);
             }
         }
-        let reply = failed.map_or_else(|| self.merge(parts), Ok);
-        let reply = reply.unwrap_or_else(|failure| encoded(&failure, self.correlation));
+        let budget = &place.link().replies;
+        let reply = match failed {
+            Some(failed) => Ok(Replies::whole(failed, budget)),
+            None => self.merge(parts, budget),
+        };
+        let reply = reply.unwrap_or_else(|failure| Replies::whole(encoded(&failure, self.correlation), budget));
         place.reply(self.correlation, reply, self.bytes_max);
     }
 
@@ -120,8 +125,8 @@ impl Gather {
         Failure::new(ErrorKind::LimitReached, text)
     }
 
-    fn merge(&self, parts: Vec<Vec<u8>>) -> Result<Vec<u8>, Box<Failure>> {
-        let (correlation, mut out) = (self.correlation, Vec::new());
+    fn merge(&self, parts: Vec<Vec<u8>>, budget: &MemoryBudget) -> Result<Replies, Box<Failure>> {
+        let (correlation, mut out) = (self.correlation, Replies::new(budget));
         match self.id {
             size::ID => {
                 let response = i32::try_from(sum(&parts)?).unwrap_or(i32::MAX);
@@ -153,12 +158,12 @@ impl Gather {
                 send_schema::Response { replicated_members }.encode(correlation, &mut out);
             }
             // They say nothing but that it is done, or the first one says it all.
-            _ => out = parts.into_iter().next().unwrap_or_default(),
+            _ => *out = parts.into_iter().next().unwrap_or_default(),
         }
         Ok(out)
     }
 
-    fn list(&self, parts: &[Vec<u8>], out: &mut Vec<u8>) -> Result<(), Box<Failure>> {
+    fn list(&self, parts: &[Vec<u8>], out: &mut Replies) -> Result<(), Box<Failure>> {
         let mut listing = Listing::answering(self.id, self.correlation, self.bytes_max, out);
         listing.open();
         for part in parts {

@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 use crate::deferred::Tell;
 use crate::failure::{Failure, Outcome};
 use crate::listing::Listing;
+use crate::replies::Replies;
 use crate::session::Session;
 
 /// The message's id, of a service that clients do not have.
@@ -70,7 +71,7 @@ pub(crate) fn handle(session: &mut Session, message: &Message<'_>) -> Outcome {
         (session.link.clone(), message.correlation_id(), session.config.reply_bytes_max);
     let tell: Tell = Box::new(move |answer| {
         let reply = answer.unwrap_or_else(|failure| encoded(&failure, correlation));
-        if !link.outbox.append_reply(reply, bytes_max) {
+        if !link.outbox.append_reply(Replies::whole(reply, &link.replies), bytes_max) {
             let failure = Failure::new(
                 filbert_grid::ErrorKind::LimitReached,
                 format!("more than {bytes_max} bytes of replies (reply_bytes_max) wait to be read"),
@@ -138,12 +139,12 @@ fn size_response(size: usize, correlation: CorrelationId) -> Vec<u8> {
 
 fn read(session: &mut Session, message: &Message<'_>, partitions: &[PartitionId]) -> Result<Vec<u8>, Box<Failure>> {
     let correlation = message.correlation_id();
-    let mut out = Vec::new();
+    let mut out = Replies::new(&session.link.replies);
     match message.id() {
         size::ID => {
             let map = session.map(message.decode::<size::Request<'_>>()?.name)?;
             let size = map.answering_these(partitions, || map.size_of(partitions))?;
-            out = size_response(size, correlation);
+            *out = size_response(size, correlation);
         }
         is_empty::ID => {
             let map = session.map(message.decode::<is_empty::Request<'_>>()?.name)?;
@@ -170,7 +171,7 @@ fn read(session: &mut Session, message: &Message<'_>, partitions: &[PartitionId]
         }
         id => return Err(Failure::unsupported(id, "it is not asked of some partitions")),
     }
-    Ok(out)
+    Ok(out.into_bytes())
 }
 
 fn list(
@@ -178,7 +179,7 @@ fn list(
     message: &Message<'_>,
     name: &str,
     partitions: &[PartitionId],
-    out: &mut Vec<u8>,
+    out: &mut Replies,
     append: fn(&mut Listing<'_>, &[u8], &[u8]),
 ) -> Outcome {
     let bytes_max = session.config.reply_bytes_max;
@@ -187,6 +188,9 @@ fn list(
     listing.open();
     map.answering_these(partitions, || {
         for partition in partitions {
+            if listing.is_over() {
+                return;
+            }
             map.scan_rows(*partition, &mut |key, value| append(&mut listing, key, value));
         }
     })?;

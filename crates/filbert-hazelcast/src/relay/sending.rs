@@ -29,7 +29,7 @@ impl Session {
     /// closed after that.
     #[cold]
     pub(crate) fn send_on(&mut self, message: &Message<'_>, bytes: &[u8], way: Way) -> bool {
-        let start = self.out.len();
+        let start = self.out.mark();
         let outcome = match way {
             Way::Here(_) => return self.handle(message),
             Way::Member(member, partition) => self.pass_on(message, bytes, member, partition),
@@ -52,7 +52,7 @@ impl Session {
         match outcome {
             Ok(()) => true,
             Err(failure) => {
-                self.out.truncate(start);
+                self.out.rollback(start);
                 self.fail_or_hold(&failure, message)
             }
         }
@@ -139,13 +139,13 @@ impl Session {
 
     /// What this member answers by itself, at once.
     fn answer_here(&mut self, message: &Message<'_>) -> Result<Vec<u8>, Box<Failure>> {
-        let start = self.out.len();
+        let start = self.out.mark();
         match rows::find(message.id()) {
             Row::Served(handler) => handler(self, message)?,
             Row::Queries(handler) if self.grid.queries().is_some() => handler(self, message)?,
             _ => return Err(Failure::unsupported(message.id(), NO_QUERIES)),
         }
-        Ok(self.out.split_off(start))
+        Ok(self.out.split_off_all(start))
     }
 
     fn register_everywhere(&mut self, message: &Message<'_>, bytes: &[u8], map: &str) -> Outcome {

@@ -1,5 +1,5 @@
 //! A query engine that answers what tests ask of it. Its "predicates" are the first bytes of the values wanted; behind
-//! `long:` they are run on another thread.
+//! `long:` they are run on another thread, and `long:hang` runs until nobody waits for it.
 //!
 //! | statement | result |
 //! |---|---|
@@ -27,8 +27,9 @@ use filbert_data::FieldType;
 use filbert_grid::{
     Caller, Change, GridError, Map,
     query::{
-        Answer, ColumnMeta, Cursor, EntryFilter, EntryProjection, MapQuery, Page, PageReply, Paging, PreparedQuery,
-        QueryEngine, Running, SqlError, SqlErrorCode, Statement, StatementReply, StatementResult, arrow_type,
+        Answer, ColumnMeta, Cursor, Ending, EntryFilter, EntryProjection, MapQuery, Page, PageReply, Paging,
+        PreparedQuery, QueryEngine, Running, SqlError, SqlErrorCode, Statement, StatementReply, StatementResult,
+        arrow_type,
     },
 };
 
@@ -199,7 +200,7 @@ impl QueryEngine for Engine {
     }
 
     fn prepare(&self, map: &Arc<Map>, query: MapQuery<'_>) -> Result<Box<dyn PreparedQuery>, GridError> {
-        Prepared::new(map, query).map(|prepared| Box::new(prepared) as _)
+        Prepared::new(map, query, self.hanging.clone()).map(|prepared| Box::new(prepared) as _)
     }
 
     fn filter(&self, _: &Arc<Map>, predicate: &[u8]) -> Result<Arc<dyn EntryFilter>, GridError> {
@@ -253,10 +254,12 @@ struct Prepared {
     map: Arc<Map>,
     prefix: Prefix,
     what: What,
+    is_over: Option<Ending>,
+    hanging: Arc<AtomicUsize>,
 }
 
 impl Prepared {
-    fn new(map: &Arc<Map>, query: MapQuery<'_>) -> Result<Self, GridError> {
+    fn new(map: &Arc<Map>, query: MapQuery<'_>, hanging: Arc<AtomicUsize>) -> Result<Self, GridError> {
         let (predicate, what) = match query {
             MapQuery::Entries { predicate, .. } => (predicate, What::Entries),
             MapQuery::Page(Paging { predicate, page_size, page, .. }) => {
@@ -266,7 +269,8 @@ impl Prepared {
             MapQuery::Project { predicate, .. } => (predicate, What::Project),
             MapQuery::Remove { predicate, caller } => (Some(predicate), What::Remove(caller)),
         };
-        Ok(Prepared { map: map.clone(), prefix: Prefix::new(predicate.unwrap_or_default())?, what })
+        let prefix = Prefix::new(predicate.unwrap_or_default())?;
+        Ok(Prepared { map: map.clone(), prefix, what, is_over: None, hanging })
     }
 }
 
@@ -275,7 +279,19 @@ impl PreparedQuery for Prepared {
         !self.prefix.1
     }
 
+    fn end_when(&mut self, is_over: Ending) {
+        self.is_over = Some(is_over);
+    }
+
     fn run(&mut self, answer: &mut dyn FnMut(Answer<'_>) -> Result<(), GridError>) -> Result<(), GridError> {
+        if self.prefix.0 == b"hang" {
+            self.hanging.fetch_add(1, Ordering::SeqCst);
+            while !self.is_over.as_ref().is_some_and(|is_over| is_over()) {
+                thread::yield_now();
+            }
+            self.hanging.fetch_sub(1, Ordering::SeqCst);
+            return Err(GridError::Query("nobody waits any more".to_owned()));
+        }
         let mut found = Vec::new();
         self.map.for_each(&mut |key, value| {
             if self.prefix.matches(key, value) {

@@ -8,6 +8,7 @@ use crate::asker::Asker;
 use crate::catalog::{ColumnFacts, Mapping, TableFacts};
 use crate::dialect::{AlterAction, Constraint, ConstraintKind, schema_of};
 use crate::error::parsing_error;
+use crate::walk;
 
 /// Where a column of the changed table comes from.
 #[derive(Clone, Debug)]
@@ -253,7 +254,7 @@ fn absent(table: &str, name: &str) -> SqlError {
 /// Whether an expression names a column.
 fn names(expr: &Expr, column: &str) -> bool {
     let mut found = false;
-    let _ = datafusion::sql::sqlparser::ast::visit_expressions(expr, |expr| {
+    let _ = walk::expressions(expr, |expr| {
         found |= match expr {
             Expr::Identifier(name) => name.value == column,
             Expr::CompoundIdentifier(names) => names.last().is_some_and(|name| name.value == column),
@@ -266,7 +267,7 @@ fn names(expr: &Expr, column: &str) -> bool {
 
 /// Gives a column another name within an expression.
 fn rename(expression: &mut crate::catalog::Expression, from: &str, to: &str) {
-    let _ = datafusion::sql::sqlparser::ast::visit_expressions_mut(&mut expression.expr, |expr| {
+    let _ = walk::change_expressions(&mut expression.expr, |expr| {
         let name = match expr {
             Expr::Identifier(name) => Some(name),
             Expr::CompoundIdentifier(names) => names.last_mut(),

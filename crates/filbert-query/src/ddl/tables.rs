@@ -451,6 +451,7 @@ mod tests {
     use crate::config::QueryConfig;
     use crate::dialect::{DefaultPlace, Limits, Parsed, TableStatement, parse};
     use crate::jobs::Jobs;
+    use crate::plan::memory::MemoryLimits;
     use crate::plan::session::Sessions;
     use crate::surroundings::Server;
 
@@ -482,8 +483,10 @@ mod tests {
             ),
         ];
         let tables = Arc::new(Tables::new(Weak::new(), Arc::new(Catalog::new(10))));
-        let server = Arc::new(Server::new(Arc::clone(&tables), Jobs::new(10), 256 << 20));
-        let sessions = Sessions::new(&QueryConfig::default(), &server).unwrap();
+        let config = QueryConfig::default();
+        let limits = MemoryLimits::new(&config, None);
+        let server = Arc::new(Server::new(Arc::clone(&tables), Jobs::new(10), limits));
+        let sessions = Sessions::new(&config, limits, &server).unwrap();
         for (dialect, text) in cases {
             let parsed = parse(text, dialect, &Limits::default(), &DefaultPlace).unwrap().parsed;
             let Parsed::Table(TableStatement::Create(table)) = parsed else { panic!("{text}") };

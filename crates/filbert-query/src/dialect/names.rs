@@ -10,6 +10,7 @@ use filbert_grid::query::SqlError;
 
 use super::tokens;
 use crate::error::parsing_error;
+use crate::walk;
 
 /// Words that go on with a statement: where one stands instead of a table, the table was left out.
 const NO_TABLES: [&str; 17] = [
@@ -81,7 +82,7 @@ pub(super) fn check_tables(tree: &impl Visit) -> Result<(), SqlError> {
             }
         }
     }
-    match tree.visit(&mut Tables) {
+    match walk::read(tree, &mut Tables) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }

@@ -10,6 +10,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use filbert_grid::query::SqlError;
 
+use crate::walk;
+
 use super::names::{catalog_name, in_schema};
 use super::rewrite::alias_of;
 use super::{AlterAction, Parsed, ShowWhat, TableStatement};
@@ -136,7 +138,7 @@ fn table_statement(statement: &mut TableStatement, places: &dyn Places) {
 
 /// Gives the relations of a query, or of an expression with queries, their schemas.
 fn relations<T: VisitMut>(tree: &mut T, places: &dyn Places) {
-    let _ = VisitMut::visit(tree, &mut Qualify { places, open: Vec::new() });
+    let _ = walk::change(tree, &mut Qualify { places, open: Vec::new() });
 }
 
 struct Qualify<'p> {

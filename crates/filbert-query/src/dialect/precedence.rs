@@ -5,11 +5,13 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, CastKind, Expr, UnaryOperator, VisitMut, visit_expressions_mut};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, CastKind, Expr, UnaryOperator, VisitMut};
+
+use crate::walk;
 
 /// Moves each `NOT` that stands before an operator's left operand before the operator.
 pub(super) fn resolve(statement: &mut impl VisitMut) {
-    let _ = visit_expressions_mut(statement, |expression| {
+    let _ = walk::change_expressions(statement, |expression| {
         of_operator(expression);
         ControlFlow::<()>::Continue(())
     });

@@ -22,6 +22,7 @@ use super::types::{planner_type, sql_type};
 use super::windows;
 use crate::error::parsing_error;
 use crate::functions::operand::OPERAND;
+use crate::walk;
 
 /// Rewrites everything within a query or an expression.
 pub(super) fn rewrite<T: Visit + VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
@@ -31,7 +32,7 @@ pub(super) fn rewrite<T: Visit + VisitMut>(tree: &mut T, of: Dialect) -> Result<
     if of != Dialect::Hazelcast {
         server::rewrite(tree, of)?;
     }
-    match VisitMut::visit(tree, &mut Rewriter { of, derived: 0 }) {
+    match walk::change(tree, &mut Rewriter { of, derived: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
@@ -50,7 +51,7 @@ pub(super) fn has_parameters(query: &Query) -> bool {
             }
         }
     }
-    query.visit(&mut Finder).is_break()
+    walk::read(query, &mut Finder).is_break()
 }
 
 struct Rewriter {

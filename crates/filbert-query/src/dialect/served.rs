@@ -14,10 +14,11 @@ use datafusion::sql::sqlparser::ast::{
 use filbert_grid::query::SqlError;
 
 use crate::error::parsing_error;
+use crate::walk;
 
 /// Fails if something within a query, an expression or a table asks for what would not be done.
 pub(super) fn check<T: Visit>(tree: &T) -> Result<(), SqlError> {
-    match tree.visit(&mut Served) {
+    match walk::read(tree, &mut Served) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }

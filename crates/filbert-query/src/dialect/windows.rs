@@ -5,12 +5,12 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, NamedWindowDefinition, NamedWindowExpr, OrderByExpr, Query, Select, VisitMut, VisitorMut, WindowSpec,
-    WindowType,
+    Expr, Ident, NamedWindowDefinition, NamedWindowExpr, OrderByExpr, Query, Select, VisitorMut, WindowSpec, WindowType,
 };
 use filbert_grid::query::SqlError;
 
 use crate::error::parsing_error;
+use crate::walk;
 
 /// Resolves the windows that the expressions of a SELECT name.
 pub(super) fn resolve(select: &mut Select) -> ControlFlow<SqlError> {
@@ -19,7 +19,7 @@ pub(super) fn resolve(select: &mut Select) -> ControlFlow<SqlError> {
         Err(error) => return ControlFlow::Break(error),
     };
     for item in &mut select.projection {
-        item.visit(&mut Named { windows: &windows, depth: 0 })?;
+        walk::change(item, &mut Named { windows: &windows, depth: 0 })?;
     }
     ControlFlow::Continue(())
 }
@@ -31,7 +31,7 @@ pub(super) fn resolve_order(select: &Select, order: &mut [OrderByExpr]) -> Contr
         Err(error) => return ControlFlow::Break(error),
     };
     for item in order {
-        item.visit(&mut Named { windows: &windows, depth: 0 })?;
+        walk::change(item, &mut Named { windows: &windows, depth: 0 })?;
     }
     ControlFlow::Continue(())
 }

@@ -31,6 +31,7 @@ use crate::plan::session::dialect_of;
 use crate::scan::builder::{ColumnBuilder, batch};
 use crate::surroundings::Occasion;
 use crate::types::{JSONB, field, field_type_of, is_untyped, untyped_field, value_of, with_members};
+use crate::walk;
 
 /// What the row that could not be inserted is called.
 const EXCLUDED: &str = "excluded";
@@ -346,7 +347,7 @@ fn analyzed(state: &SessionState, query: LogicalPlan) -> Result<LogicalPlan, Dat
 
 /// Names alone as names of the row's columns.
 fn qualify(expr: &Expr, own: &DFSchema) -> Expr {
-    use datafusion::sql::sqlparser::ast::{Ident, VisitMut, VisitorMut};
+    use datafusion::sql::sqlparser::ast::{Ident, VisitorMut};
     use std::ops::ControlFlow;
     struct Qualify<'s>(&'s DFSchema);
     impl VisitorMut for Qualify<'_> {
@@ -363,7 +364,7 @@ fn qualify(expr: &Expr, own: &DFSchema) -> Expr {
         }
     }
     let mut expr = expr.clone();
-    let _ = VisitMut::visit(&mut expr, &mut Qualify(own));
+    let _ = walk::change(&mut expr, &mut Qualify(own));
     expr
 }
 

@@ -13,6 +13,7 @@ use crate::catalog::Mapping;
 use crate::dialect::narrow;
 use crate::dml::expressions::{Inputs, RowScope, RowValue};
 use crate::error::{data_error, of_datafusion, parsing_error};
+use crate::functions::value_bytes;
 use crate::plan::context::ParameterTypes;
 use crate::plan::session::dialect_of;
 use crate::scan::builder::{ColumnBuilder, batch};
@@ -29,6 +30,8 @@ pub(crate) struct Returning {
 struct Told {
     builders: Vec<ColumnBuilder>,
     rows: usize,
+    /// Bytes of all values so far.
+    bytes: usize,
 }
 
 impl Returning {
@@ -77,7 +80,7 @@ impl Returning {
     /// What is told of all rows that a statement changes. To be asked before it changes them.
     ///
     /// # Errors
-    /// A value cannot be computed.
+    /// A value cannot be computed, or all take more than a query may use.
     pub(crate) fn of_rows<'r>(
         &self,
         rows: impl Iterator<Item = &'r [Value<'static>]>,
@@ -93,7 +96,8 @@ impl Returning {
 
     /// No rows yet.
     fn begin(&self) -> Told {
-        Told { builders: self.columns.iter().map(|column| ColumnBuilder::new(&column.field_type)).collect(), rows: 0 }
+        let builders = self.columns.iter().map(|column| ColumnBuilder::new(&column.field_type)).collect();
+        Told { builders, rows: 0, bytes: 0 }
     }
 
     /// Tells of a row.
@@ -115,9 +119,18 @@ impl Returning {
                 }
                 (_, value) => value,
             };
+            told.bytes += value_bytes(&value);
             builder.append(value).map_err(|error| data_error(error.to_string()))?;
         }
         told.rows += 1;
+        let bytes_max = occasion.surroundings().server().limits.query_bytes_max;
+        if told.bytes > bytes_max {
+            let text = format!(
+                "the rows of RETURNING take more than {bytes_max} bytes, expected as much as a query may use; see \
+                 query_memory_bytes_max"
+            );
+            return Err(data_error(text).with_sqlstate("53200"));
+        }
         Ok(())
     }
 

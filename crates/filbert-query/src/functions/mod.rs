@@ -8,11 +8,17 @@
 //! | `time` | `EXTRACT`, `TO_TIMESTAMP_TZ`, `TO_EPOCH_MILLIS`, `TO_CHAR` |
 //! | `postgres` | what PostgreSQL computes otherwise: dates, times, intervals |
 //! | `series` | `generate_series`, `generate_stream` |
+//! | `around` | functions of DataFusion with a part of them done otherwise |
 //! | `apart` | casts of the same expression told apart |
 //! | `checked` | `+ - *` that fail instead of wrapping around, and division |
 //! | `choices` | `CASE` while a statement is planned |
+//! | `conditions` | `AND` and `OR` |
+//! | `constants` | arrays that are the same for all rows |
+//! | `counted` | operators that become functions which count their results |
 //! | `distinct` | `array_agg(DISTINCT ..)`, `string_agg(DISTINCT ..)` |
 //! | `fields` | members of objects: `object['member']` |
+//! | `joined` | `\|\|` of texts |
+//! | `like` | `LIKE` with patterns that are long or computed |
 //! | `lists` | conditions that the optimizer does not look into |
 //! | `postgres` | values as PostgreSQL has them: patterns, `jsonb`, texts, arrays, casts |
 //! | `results` | the memory and the time that results take |
@@ -21,11 +27,17 @@
 //! | `totals` | result types of `SUM` and `AVG` |
 
 mod apart;
+mod around;
 mod checked;
 pub(crate) mod choices;
+mod conditions;
+mod constants;
+mod counted;
 mod distinct;
 mod fields;
+mod joined;
 mod json;
+mod like;
 pub(crate) mod lists;
 mod math;
 pub(crate) mod numbers;
@@ -48,6 +60,9 @@ use datafusion::prelude::SessionContext;
 use filbert_grid::query::Dialect;
 
 pub(crate) use apart::{AS_CAST, Arguments};
+pub(crate) use conditions::Conditions;
+pub(crate) use constants::Constants;
+pub(crate) use counted::CountedOperators;
 pub(crate) use distinct::distinct;
 pub(crate) use fields::{Fields, value_of_field};
 pub(crate) use json::{Kind, Node, push_json_text};
@@ -58,10 +73,13 @@ pub(crate) use postgres::told::{operand, tell};
 pub(crate) use postgres::{
     Document, Keys, Quoted, Values, ValuesRule, compared_with_rows, escaped_pattern, key_of, lower, truth_of,
 };
+pub(crate) use results::value_bytes;
 pub(crate) use server::{ARRAY_LIKE, ARRAY_OF_ROWS, COMPARE_ALL, COMPARE_ANY, taken_as, told_parameters};
 
 /// Makes a session know the functions, and the rules by which operators and aggregates become ours.
 pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
+    // DataFusion's own: those that take their places count what they make themselves.
+    results::bound(context);
     let scalars = [json::functions(), text::functions(), math::functions(), time::functions(), checked::functions()];
     for function in scalars.into_iter().flatten() {
         context.register_udf(function);
@@ -101,7 +119,6 @@ pub(crate) fn register(context: &SessionContext, dialect: Dialect) {
     for (name, function) in series::functions() {
         context.register_udtf(name, function);
     }
-    results::bound(context);
     let state = context.state_ref();
     let mut state = state.write();
     // The functions are DataFusion's too, but this kind of registration has an error that cannot be.

@@ -4,24 +4,24 @@
 //! memory: `repeat('x', 60000000)` of 8192 rows. Whoever makes values counts them here as they come about. What does not fit is refused,
 //! and a statement that is over ends between two values.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, cast::AsArray};
-use arrow_schema::{DataType, FieldRef};
-use datafusion::common::Result;
+use arrow_array::{Array, ArrayRef, cast::AsArray, types::Int64Type};
+use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 use datafusion::prelude::SessionContext;
 use filbert_data::Value;
+use filbert_grid::query::ColumnReader;
 
+use super::around::{Around, around};
 use super::row::{Texts, array, rows_of};
 use crate::cursor::Limits;
 use crate::error::{carried, data_error};
+use crate::plan::ending;
 use crate::surroundings::Surroundings;
+use crate::types::field_type_of_arrow;
 
 /// Bytes of the results of one call for one batch of rows, where nobody says otherwise.
 const BYTES_MAX: usize = 256 << 20;
@@ -31,24 +31,28 @@ const VALUE_BYTES_MAX: usize = 64 << 20;
 const VALUES_BETWEEN: usize = 256;
 /// Bytes that are made between two such looks.
 const BYTES_BETWEEN: usize = 1 << 20;
+/// Bytes of an item of a series.
+const ITEM_OF_SERIES: f64 = 8.0;
 /// Bytes that a value takes whatever it holds.
 const OF_ANY_VALUE: usize = 16;
 
 /// The results of one call, as far as they have been made.
-pub(super) struct Results<'c> {
+pub(super) struct Results {
     bytes: usize,
     bytes_max: usize,
-    limits: Option<&'c Limits>,
+    limits: Option<Limits>,
     /// Values and bytes since it was last looked whether the statement is over.
     since: (usize, usize),
 }
 
-impl<'c> Results<'c> {
+impl Results {
     /// None yet, of a call with these settings.
-    pub(super) fn of(options: &'c ConfigOptions) -> Results<'c> {
+    pub(super) fn of(options: &ConfigOptions) -> Results {
         let surroundings = Surroundings::of(options);
-        let bytes_max = surroundings.map_or(BYTES_MAX, |surroundings| surroundings.server().results_bytes_max);
-        Results { bytes: 0, bytes_max, limits: surroundings.and_then(Surroundings::limits), since: (0, 0) }
+        let bytes_max = surroundings.map_or(BYTES_MAX, |surroundings| surroundings.server().limits.results_bytes_max());
+        // Constants are computed while a statement is planned.
+        let limits = surroundings.and_then(Surroundings::limits).cloned().or_else(ending::limits);
+        Results { bytes: 0, bytes_max, limits, since: (0, 0) }
     }
 
     /// Counts a value of so many bytes, which is made already or is about to be.
@@ -64,12 +68,21 @@ impl<'c> Results<'c> {
                  query_memory_bytes_max",
                 self.bytes_max
             );
-            return Err(carried(data_error(text).with_sqlstate("53200")));
+            return Err(ending::refuse(data_error(text).with_sqlstate("53200")));
         }
-        self.since = (self.since.0 + 1, self.since.1.saturating_add(bytes));
+        self.since.0 += 1;
+        self.work(bytes)
+    }
+
+    /// Counts steps of a value that takes long to make, one for each byte that is looked at or made.
+    ///
+    /// # Errors
+    /// 57014 when the statement is over.
+    pub(super) fn work(&mut self, steps: usize) -> Result<()> {
+        self.since.1 = self.since.1.saturating_add(steps);
         if self.since.0 >= VALUES_BETWEEN || self.since.1 >= BYTES_BETWEEN {
             self.since = (0, 0);
-            if let Some(over) = self.limits.filter(|limits| limits.are_over()) {
+            if let Some(over) = self.limits.as_ref().filter(|limits| limits.are_over()) {
                 return Err(carried(over.why_over()));
             }
         }
@@ -77,65 +90,156 @@ impl<'c> Results<'c> {
     }
 }
 
-/// The bytes that a value takes, roughly.
+/// The bytes that a value takes, roughly, itself included.
+pub(crate) fn value_bytes(value: &Value<'_>) -> usize {
+    OF_ANY_VALUE + bytes_of(value)
+}
+
+/// The bytes that a value takes beyond itself, roughly.
 pub(super) fn bytes_of(value: &Value<'_>) -> usize {
     match value {
         Value::Text(text) | Value::Json(text) => text.len(),
         Value::Bytes(bytes) => bytes.len(),
-        Value::Array(items) => items.iter().map(|item| bytes_of(item) + OF_ANY_VALUE).sum(),
+        Value::Array(items) => items.iter().map(value_bytes).sum(),
         _ => 0,
     }
 }
 
-/// DataFusion's functions whose results can be any number of times as large as what they are given.
-const GROWING: [&str; 4] = ["array_repeat", "array_resize", "repeat", "replace"];
-
-/// Has functions of DataFusion refuse, before they begin, what would take too much.
+/// Has functions of DataFusion whose results can be any number of times as large as their arguments refuse, before they begin, what would
+/// take too much.
 pub(super) fn bound(context: &SessionContext) {
-    let known = context.state_ref();
-    let growing: Vec<Arc<ScalarUDF>> =
-        GROWING.iter().filter_map(|name| known.read().scalar_functions().get(*name).cloned()).collect();
-    for inner in growing {
-        context.register_udf(ScalarUDF::new_from_impl(Bounded { inner }));
+    let growing: [(&str, Growth, usize); 7] = [
+        ("repeat", repeated, VALUE_BYTES_MAX),
+        ("replace", replaced, VALUE_BYTES_MAX),
+        ("regexp_replace", matches_replaced, VALUE_BYTES_MAX),
+        ("array_repeat", items_repeated, VALUE_BYTES_MAX),
+        ("array_resize", items_filled, VALUE_BYTES_MAX),
+        // A series becomes rows.
+        ("range", numbered, usize::MAX),
+        ("generate_series", numbered, usize::MAX),
+    ];
+    let known = context.state();
+    for (name, growth, value_bytes_max) in growing {
+        if let Some(inner) = known.scalar_functions().get(name) {
+            context.register_udf(around(Arc::clone(inner), Bounded { growth, value_bytes_max }));
+        }
     }
 }
 
-/// A function of DataFusion, with a look at the size of its results before.
+/// The bytes of a call's results, by row.
+type Growth = fn(&ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>>;
+
+/// A function with a look at the bytes of its results before.
 #[derive(Debug)]
 struct Bounded {
-    inner: Arc<ScalarUDF>,
+    growth: Growth,
+    value_bytes_max: usize,
 }
 
-impl Bounded {
-    /// Counts the results of a batch.
-    fn check(&self, args: &ScalarFunctionArgs) -> Result<()> {
-        let mut results = Results::of(&args.config_options);
-        let sizes: Box<dyn Fn(usize) -> usize> = match self.inner.name() {
-            "repeat" => {
-                let (texts, counts) = (Texts::of(args, 0)?, whole_numbers(args, 1)?);
-                Box::new(move |row| texts.get(row).map_or(0, str::len).saturating_mul(number(&counts, row)))
-            }
-            "replace" => {
-                let (whole, from, to) = (Texts::of(args, 0)?, Texts::of(args, 1)?, Texts::of(args, 2)?);
-                Box::new(move |row| match (whole.get(row), from.get(row), to.get(row)) {
-                    (Some(whole), Some(from), Some(to)) => replaced_bytes(whole, from, to),
-                    _ => 0,
-                })
-            }
-            _ => {
-                // An item or an array that is repeated.
-                let (repeated, counts) = (array(args, 0)?, whole_numbers(args, 1)?);
-                let each = repeated.get_array_memory_size() / repeated.len().max(1) + OF_ANY_VALUE;
-                Box::new(move |row| number(&counts, row).saturating_mul(each))
-            }
-        };
-        for row in 0..rows_of(args) {
-            let bytes = sizes(row);
-            check_value(bytes)?;
-            results.add(bytes)?;
-        }
-        Ok(())
+impl Around for Bounded {
+    fn invoke(&self, inner: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        count(&args, self.growth, self.value_bytes_max)?;
+        inner.invoke_with_args(args)
     }
+}
+
+/// Counts the results of a batch before they are made.
+fn count(args: &ScalarFunctionArgs, growth: Growth, value_bytes_max: usize) -> Result<()> {
+    let bytes_of_row = growth(args)?;
+    let mut results = Results::of(&args.config_options);
+    for row in 0..rows_of(args) {
+        let bytes = bytes_of_row(row);
+        check_length(bytes, value_bytes_max)?;
+        results.add(bytes)?;
+    }
+    Ok(())
+}
+
+fn repeated(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>> {
+    let (texts, counts) = (Texts::of(args, 0)?, whole_numbers(args, 1)?);
+    Ok(Box::new(move |row| texts.get(row).map_or(0, str::len).saturating_mul(number(&counts, row))))
+}
+
+fn replaced(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>> {
+    let (whole, from, to) = (Texts::of(args, 0)?, Texts::of(args, 1)?, Texts::of(args, 2)?);
+    Ok(Box::new(move |row| match (whole.get(row), from.get(row), to.get(row)) {
+        (Some(whole), Some(from), Some(to)) => replaced_bytes(whole, from, to),
+        _ => 0,
+    }))
+}
+
+/// Of `regexp_replace`: as if each character and the text's end matched, as the matches are known to the function alone.
+fn matches_replaced(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>> {
+    let (whole, to) = (Texts::of(args, 0)?, Texts::of(args, 2)?);
+    Ok(Box::new(move |row| match (whole.get(row), to.get(row)) {
+        (Some(whole), Some(to)) => (whole.len() + 1).saturating_mul(to.len()).saturating_add(whole.len()),
+        _ => 0,
+    }))
+}
+
+/// Of `array_repeat`: an item, a number.
+fn items_repeated(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>> {
+    let (items, counts) = (array(args, 0)?, whole_numbers(args, 1)?);
+    Ok(Box::new(move |row| item_bytes(&items, row).saturating_mul(number(&counts, row))))
+}
+
+/// Of `array_resize`: an array, a number of items, and the item that fills it up. What is there already is no larger.
+fn items_filled(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>> {
+    let counts = whole_numbers(args, 1)?;
+    let fill = if args.args.len() > 2 { Some(array(args, 2)?) } else { None };
+    Ok(Box::new(move |row| {
+        let each = fill.as_ref().map_or(OF_ANY_VALUE, |fill| item_bytes(fill, row));
+        each.saturating_mul(number(&counts, row))
+    }))
+}
+
+/// Of `range` and `generate_series`: the last number, or the first, the last and the step; of dates and timestamps as well.
+fn numbered(args: &ScalarFunctionArgs) -> Result<Box<dyn Fn(usize) -> usize>> {
+    let places = (0..args.args.len()).map(|at| array(args, at)).collect::<Result<Vec<_>>>()?;
+    Ok(Box::new(move |row| {
+        let place = |at: usize| places.get(at).map(|places| place_of(places, row));
+        let (first, last, step) = match (place(0), place(1)) {
+            (Some(last), None) => (0.0, last, 1.0),
+            (Some(first), Some(last)) => (first, last, place(2).unwrap_or(1.0)),
+            _ => return 0,
+        };
+        let bytes = (last - first).abs() / step.abs().max(1.0) * ITEM_OF_SERIES;
+        // Beyond all numbers it is the greatest one.
+        bytes as usize
+    }))
+}
+
+/// A bound or a step of a series: a number, or a time in nanoseconds, in which a month has 28 days; 0 for NULL and all else.
+fn place_of(places: &ArrayRef, row: usize) -> f64 {
+    const DAY: f64 = 86_400e9;
+    match ScalarValue::try_from_array(places, row) {
+        Ok(ScalarValue::Int64(Some(number))) => number as f64,
+        Ok(ScalarValue::Int32(Some(number))) => f64::from(number),
+        Ok(ScalarValue::Date32(Some(days))) => f64::from(days) * DAY,
+        Ok(ScalarValue::Date64(Some(millis))) => millis as f64 * 1e6,
+        Ok(ScalarValue::TimestampSecond(Some(seconds), _)) => seconds as f64 * 1e9,
+        Ok(ScalarValue::TimestampMillisecond(Some(millis), _)) => millis as f64 * 1e6,
+        Ok(ScalarValue::TimestampMicrosecond(Some(micros), _)) => micros as f64 * 1e3,
+        Ok(ScalarValue::TimestampNanosecond(Some(nanos), _)) => nanos as f64,
+        Ok(ScalarValue::IntervalMonthDayNano(Some(step))) => {
+            (f64::from(step.months) * 28.0 + f64::from(step.days)) * DAY + step.nanoseconds as f64
+        }
+        _ => 0.0,
+    }
+}
+
+/// Counts the series of a batch.
+///
+/// # Errors
+/// As [`Results::add`].
+pub(super) fn count_series(args: &ScalarFunctionArgs) -> Result<()> {
+    count(args, numbered, usize::MAX)
+}
+
+/// The bytes that a value of an array takes as an item of another.
+fn item_bytes(items: &ArrayRef, row: usize) -> usize {
+    let reader = ColumnReader::new(items.as_ref(), &field_type_of_arrow(items.data_type()));
+    OF_ANY_VALUE + reader.map_or(0, |reader| bytes_of(&reader.get(row)))
 }
 
 /// Refuses a value of so many bytes.
@@ -143,11 +247,15 @@ impl Bounded {
 /// # Errors
 /// 54000 (program limit exceeded).
 pub(super) fn check_value(bytes: usize) -> Result<()> {
-    match bytes <= VALUE_BYTES_MAX {
+    check_length(bytes, VALUE_BYTES_MAX)
+}
+
+fn check_length(bytes: usize, bytes_max: usize) -> Result<()> {
+    match bytes <= bytes_max {
         true => Ok(()),
         false => {
-            let text = format!("requested length too large: at most {VALUE_BYTES_MAX} bytes");
-            Err(carried(data_error(text).with_sqlstate("54000")))
+            let text = format!("requested length too large: at most {bytes_max} bytes");
+            Err(ending::refuse(data_error(text).with_sqlstate("54000")))
         }
     }
 }
@@ -170,58 +278,9 @@ fn whole_numbers(args: &ScalarFunctionArgs, at: usize) -> Result<ArrayRef> {
 
 /// A count; 0 for NULL and what is less.
 fn number(counts: &ArrayRef, row: usize) -> usize {
-    let counts = counts.as_primitive::<arrow_array::types::Int64Type>();
+    let counts = counts.as_primitive::<Int64Type>();
     match counts.is_valid(row) {
         true => usize::try_from(counts.value(row)).unwrap_or(0),
         false => 0,
-    }
-}
-
-impl PartialEq for Bounded {
-    fn eq(&self, other: &Self) -> bool {
-        self.inner == other.inner
-    }
-}
-
-impl Eq for Bounded {}
-
-impl Hash for Bounded {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.inner.hash(state);
-    }
-}
-
-impl ScalarUDFImpl for Bounded {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(types)
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(types)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
-    }
-
-    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        self.inner.simplify(args, info)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.check(&args)?;
-        self.inner.invoke_with_args(args)
     }
 }

@@ -208,6 +208,11 @@ impl Texts {
         }
     }
 
+    /// Whether all rows have the same text.
+    pub(super) fn are_constant(&self) -> bool {
+        matches!(self, Texts::Constant(_))
+    }
+
     /// The text of a row.
     pub(super) fn get(&self, row: usize) -> Option<&str> {
         match self {

@@ -12,6 +12,7 @@ use filbert_data::{FieldType, ToBlob, uuid_of};
 use filbert_grid::query::SqlSubject;
 use uuid::Uuid;
 
+use super::results::check_value;
 use super::row::{
     Function, Texts, collect, collect_texts, constant_text, failed, is_integer, is_text, wrong_arguments,
 };
@@ -195,9 +196,6 @@ fn collect_places(args: &ScalarFunctionArgs, one: impl Fn(usize) -> Result<Optio
     Ok(ColumnarValue::Array(Arc::new(builder.finish())))
 }
 
-/// Characters that a text is filled up to, at most.
-const PADDED_MAX: i64 = 64 << 20;
-
 fn coerce_pad(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
     match types {
         [text, length] if is_text(text) && is_integer(length) => Ok(vec![DataType::Utf8View, DataType::Int64]),
@@ -220,20 +218,19 @@ fn pad(args: &ScalarFunctionArgs, is_left: bool) -> Result<ColumnarValue> {
         let fill = fills.as_ref().map_or(Some(" "), |fills| fills.get(row));
         let (Some(text), Some(fill)) = (texts.get(row), fill) else { return Ok(None) };
         let ScalarValue::Int64(Some(length)) = ScalarValue::try_from_array(&lengths, row)? else { return Ok(None) };
-        if length > PADDED_MAX {
-            return Err(crate::error::carried(
-                crate::error::data_error("requested length too large").with_sqlstate("54000"),
-            ));
-        }
         let length = usize::try_from(length).unwrap_or(0);
+        // A character has a byte at least.
+        check_value(length)?;
         let count = text.chars().count();
         if count >= length {
             return Ok(Some(text.chars().take(length).collect()));
         }
         let filled = fill.chars().cycle().take(length - count);
-        Ok(Some(match is_left {
-            true => filled.chain(text.chars()).collect(),
-            false => text.chars().chain(filled).collect(),
-        }))
+        let mut padded = String::with_capacity(text.len() + (length - count));
+        match is_left {
+            true => padded.extend(filled.chain(text.chars())),
+            false => padded.extend(text.chars().chain(filled)),
+        }
+        Ok(Some(padded))
     })
 }

@@ -27,6 +27,7 @@ use crate::functions::numbers::free::{self, WITH_FREE_SCALE};
 use crate::functions::operand;
 use crate::named::map_named;
 use crate::plan::session::dialect_of;
+use crate::walk;
 
 /// The function that makes an array of its arguments.
 const MAKE_ARRAY: &str = "make_array";
@@ -36,7 +37,7 @@ const DOUBLED_NODES_MAX: usize = 2_000;
 /// Makes calls of the arrays and of `CASE` within a statement or an expression; whether its plan has to be [`settled`].
 pub(crate) fn written(statement: &mut impl VisitMut) -> bool {
     let mut calls = Calls { is_to_be_settled: false };
-    let _ = statement.visit(&mut calls);
+    let _ = walk::change(statement, &mut calls);
     calls.is_to_be_settled
 }
 

@@ -8,15 +8,17 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias,
-    TableFactor, TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    TableFactor, TableWithJoins, VisitorMut, WildcardAdditionalOptions,
 };
+
+use crate::walk;
 
 /// Tells of a table the columns that `*` stands for, if it hides others; `None` if `*` is all of it.
 pub(crate) type VisibleColumns<'c> = &'c dyn Fn(&ObjectName) -> Option<Vec<String>>;
 
 /// Writes out `*` everywhere in a query, and names the columns of its result.
 pub(crate) fn name_columns(query: &mut Query, visible: VisibleColumns<'_>) {
-    let _ = VisitMut::visit(query, &mut WriteOut { visible });
+    let _ = walk::change(query, &mut WriteOut { visible });
     name_result(&mut query.body);
 }
 

@@ -6,15 +6,16 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
+    Expr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value, VisitorMut,
 };
 
 use crate::dialect::call;
 use crate::functions::AS_CAST;
+use crate::walk;
 
 /// Gives the casts that a query groups by names of their own, where they would have the same.
 pub(crate) fn tell_casts_apart(query: &mut Query) {
-    let _ = VisitMut::visit(query, &mut Queries);
+    let _ = walk::change(query, &mut Queries);
 }
 
 struct Queries;
@@ -50,12 +51,12 @@ fn of_select(select: &mut Select, order_by: Option<&mut OrderBy>) {
     }
     let mut marks = Marks { casts, names: Vec::new(), queries: 0 };
     for item in &mut select.projection {
-        let _ = item.visit(&mut marks);
+        let _ = walk::change(item, &mut marks);
     }
-    let _ = select.group_by.visit(&mut marks);
-    let _ = select.having.visit(&mut marks);
+    let _ = walk::change(&mut select.group_by, &mut marks);
+    let _ = walk::change(&mut select.having, &mut marks);
     if let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = order_by {
-        let _ = order.visit(&mut marks);
+        let _ = walk::change(order, &mut marks);
     }
 }
 
@@ -73,7 +74,7 @@ fn same_named(select: &Select) -> Vec<Expr> {
     for group in &groups {
         let mut group = (*group).clone();
         let mut outermost = Outermost { depth: 0, on_cast: uncast };
-        let _ = group.visit(&mut outermost);
+        let _ = walk::change(&mut group, &mut outermost);
         plain.push(unqualified(&group));
     }
     let mut casts = Vec::new();
@@ -84,7 +85,7 @@ fn same_named(select: &Select) -> Vec<Expr> {
         if same || has_sets {
             let mut group = (*group).clone();
             let mut outermost = Outermost { depth: 0, on_cast: |cast: &mut Expr| casts.push(cast.clone()) };
-            let _ = group.visit(&mut outermost);
+            let _ = walk::change(&mut group, &mut outermost);
         }
     }
     casts

@@ -3,12 +3,14 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, ExactNumberInfo, Expr, Query, SetExpr, Value, ValueWithSpan, VisitMut, VisitorMut,
+    CastKind, DataType, ExactNumberInfo, Expr, Query, SetExpr, Value, ValueWithSpan, VisitorMut,
 };
+
+use crate::walk;
 
 /// Casts such texts to the type of the first value that tells its own.
 pub(crate) fn type_quoted(query: &mut Query) {
-    let _ = VisitMut::visit(query, &mut Lists);
+    let _ = walk::change(query, &mut Lists);
 }
 
 struct Lists;

@@ -7,6 +7,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
 
+use crate::config::QueryConfig;
+
+/// Bytes that queries may use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemoryLimits {
+    /// By one.
+    pub(crate) query_bytes_max: usize,
+    /// By all together.
+    pub(crate) queries_bytes_max: usize,
+}
+
+impl MemoryLimits {
+    /// Those of a member whose maps may take so many bytes.
+    pub(crate) fn new(config: &QueryConfig, maps_bytes_max: Option<usize>) -> MemoryLimits {
+        MemoryLimits {
+            query_bytes_max: config.query_memory_bytes(maps_bytes_max),
+            queries_bytes_max: config.queries_memory_bytes(maps_bytes_max),
+        }
+    }
+
+    /// Bytes that the results of one function may take for one batch of rows.
+    pub(crate) fn results_bytes_max(self) -> usize {
+        self.query_bytes_max / 4
+    }
+}
+
 /// What all queries of a member may use together.
 #[derive(Debug)]
 pub(crate) struct ServerMemory {

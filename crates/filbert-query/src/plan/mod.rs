@@ -6,6 +6,7 @@ pub(crate) mod columns;
 pub(crate) mod context;
 mod dependencies;
 mod digits;
+pub(crate) mod ending;
 pub(crate) mod fairness;
 mod giving_way;
 pub(crate) mod groups;

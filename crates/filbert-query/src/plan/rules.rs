@@ -10,7 +10,8 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 use super::union_names::UnionNames;
-use super::{dependencies, marks};
+use super::{dependencies, ending, marks};
+use crate::functions::Constants;
 
 type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 
@@ -44,7 +45,8 @@ pub(super) fn logical() -> Vec<LogicalRule> {
             _ => rules.push(rule),
         }
     }
-    rules
+    rules.push(Arc::new(Constants));
+    rules.into_iter().map(ending::optimizing).collect()
 }
 
 /// The rules for physical plans without those that move filters. They find a column by its name: below an aggregate over a join, whose
@@ -52,7 +54,8 @@ pub(super) fn logical() -> Vec<LogicalRule> {
 /// conditions before, as far as scans take them.
 pub(super) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let moves_filters = |rule: &dyn PhysicalOptimizerRule| rule.name().starts_with("FilterPushdown");
-    PhysicalOptimizer::new().rules.into_iter().filter(|rule| !moves_filters(rule.as_ref())).collect()
+    let rules = PhysicalOptimizer::new().rules.into_iter().filter(|rule| !moves_filters(rule.as_ref()));
+    rules.map(ending::optimizing_physical).collect()
 }
 
 /// Whether a node is a join for whose keys nulls are equal.

@@ -21,7 +21,8 @@ use crate::config::QueryConfig;
 use crate::cursor::Limits;
 use crate::dialect::CATALOGS;
 use crate::functions;
-use crate::plan::memory::{QueryMemory, ServerMemory};
+use crate::plan::ending;
+use crate::plan::memory::{MemoryLimits, QueryMemory, ServerMemory};
 use crate::plan::rules;
 use crate::plan::ternary::Lists;
 use crate::plan::windows::Frames;
@@ -44,27 +45,27 @@ pub(crate) struct Sessions {
     functions: [Functions; 3],
     environment: RuntimeEnv,
     memory: Arc<ServerMemory>,
-    query_memory_bytes_max: usize,
+    limits: MemoryLimits,
     lock_wait_ms: i64,
     server: Arc<Server>,
 }
 
 impl Sessions {
-    pub(crate) fn new(config: &QueryConfig, server: &Arc<Server>) -> Result<Self, GridError> {
+    pub(crate) fn new(config: &QueryConfig, limits: MemoryLimits, server: &Arc<Server>) -> Result<Self, GridError> {
         let failed = |error: datafusion::error::DataFusionError| {
             GridError::Internal(format!("the query engine cannot be started: {error}"))
         };
         let environment = RuntimeEnvBuilder::new().build().map_err(failed)?;
         let states = [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres]
-            .map(|dialect| state(config, server, &environment, dialect));
+            .map(|dialect| state(config, limits, server, &environment, dialect));
         server.set_functions(function_names(&states));
         let functions = [0, 1, 2].map(|at: usize| states.get(at).map_or_else(Functions::default, Functions::of));
         Ok(Sessions {
             states,
             functions,
             environment,
-            memory: ServerMemory::new(config.queries_memory_bytes_max),
-            query_memory_bytes_max: config.query_memory_bytes_max,
+            memory: ServerMemory::new(limits.queries_bytes_max),
+            limits,
             lock_wait_ms: i64::try_from(config.lock_wait_ms).unwrap_or(i64::MAX),
             server: server.clone(),
         })
@@ -119,7 +120,7 @@ impl Sessions {
     }
 
     fn begin_with(&self, dialect: Dialect, surroundings: Surroundings) -> SessionState {
-        let memory = QueryMemory::new(self.query_memory_bytes_max, self.memory.clone());
+        let memory = QueryMemory::new(self.limits.query_bytes_max, self.memory.clone());
         let mut environment = self.environment.clone();
         environment.memory_pool = Arc::new(memory);
         let planning = self.planning(dialect);
@@ -144,7 +145,7 @@ impl Sessions {
 
     /// Memory for the changes that a statement is about to make: as much as for a query.
     pub(crate) fn memory_for_changes(&self) -> MemoryReservation {
-        let memory = QueryMemory::new(self.query_memory_bytes_max, self.memory.clone());
+        let memory = QueryMemory::new(self.limits.query_bytes_max, self.memory.clone());
         let pool: Arc<dyn MemoryPool> = Arc::new(memory);
         MemoryConsumer::new("the changes of one statement").register(&pool)
     }
@@ -157,6 +158,11 @@ impl Sessions {
     /// Memory that queries use at the moment.
     pub(crate) fn memory_used(&self) -> usize {
         self.memory.used()
+    }
+
+    /// Bytes that all queries may use together.
+    pub(crate) fn memory_bytes_max(&self) -> usize {
+        self.limits.queries_bytes_max
     }
 }
 
@@ -190,7 +196,13 @@ fn in_order<F>(known: &HashMap<String, Arc<F>>, names: fn(&F) -> (&str, &[String
 }
 
 /// What all queries of a dialect share.
-fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, dialect: Dialect) -> SessionState {
+fn state(
+    config: &QueryConfig,
+    limits: MemoryLimits,
+    server: &Arc<Server>,
+    environment: &RuntimeEnv,
+    dialect: Dialect,
+) -> SessionState {
     let catalog = catalog_name(dialect);
     let mut session = SessionConfig::new()
         .with_target_partitions(config.threads.max(1))
@@ -219,7 +231,7 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     // What is computed from `IS TRUE` and the like may say that it has nulls where its plan says that it has none.
     options.execution.skip_physical_aggregate_schema_check = true;
     // What sorting keeps back for merging what it has on disk must fit into a query's memory.
-    let reserved = options.execution.sort_spill_reservation_bytes.min(config.query_memory_bytes_max / 8);
+    let reserved = options.execution.sort_spill_reservation_bytes.min(limits.query_bytes_max / 8);
     options.execution.sort_spill_reservation_bytes = reserved;
     options.extensions.insert(Surroundings::lasting(server.clone(), dialect));
     // What members of objects are read as has to be known before types are coerced; a view may name them in any dialect.
@@ -234,11 +246,12 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     rules.push(Arc::new(Frames));
     rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(Lists));
+    rules.push(Arc::new(functions::CountedOperators));
     let mut builder = SessionStateBuilder::new()
         .with_config(session)
         .with_runtime_env(Arc::new(environment.clone()))
         .with_default_features()
-        .with_analyzer_rules(rules)
+        .with_analyzer_rules(rules.into_iter().map(ending::analyzing).collect())
         .with_optimizer_rules(rules::logical())
         .with_physical_optimizer_rules(rules::physical());
     if dialect != Dialect::Hazelcast {
@@ -248,6 +261,7 @@ fn state(config: &QueryConfig, server: &Arc<Server>, environment: &RuntimeEnv, d
     }
     // Before DataFusion's, which take `count(*)` for themselves.
     builder.expr_planners().get_or_insert_default().insert(0, Arc::new(functions::Arguments));
+    builder.expr_planners().get_or_insert_default().insert(0, Arc::new(functions::Conditions));
     let state = builder.build();
     let context = SessionContext::new_with_state(state);
     let tables = Arc::new(TableCatalog::new(server, dialect));
@@ -305,8 +319,10 @@ mod tests {
     #[test]
     fn a_session_that_begins_has_the_functions_that_statements_are_planned_with() {
         let tables = Arc::new(Tables::new(Weak::new(), Arc::new(Catalog::new(10))));
-        let server = Arc::new(Server::new(tables, Jobs::new(10), 256 << 20));
-        let sessions = Sessions::new(&QueryConfig::default(), &server).unwrap();
+        let config = QueryConfig::default();
+        let limits = MemoryLimits::new(&config, None);
+        let server = Arc::new(Server::new(tables, Jobs::new(10), limits));
+        let sessions = Sessions::new(&config, limits, &server).unwrap();
         for dialect in [Dialect::Hazelcast, Dialect::Crate, Dialect::Postgres] {
             let planning = sessions.planning(dialect);
             let begun = sessions.begin_within(dialect, &sessions.occasion(dialect, None));

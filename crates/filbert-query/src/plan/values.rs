@@ -9,10 +9,12 @@ use std::ops::ControlFlow;
 use datafusion::common::DataFusionError;
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, Ident, Parens, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, UnaryOperator,
-    Value, Values, Visit, VisitMut, Visitor, VisitorMut,
+    Value, Values, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+
+use crate::walk;
 
 /// Rows of a `VALUES` that are made queries, at most: the plan has a node for each.
 const ROWS_MAX: usize = 1_000;
@@ -38,7 +40,7 @@ pub(crate) fn found_in(query: &Query) -> (bool, bool) {
         }
     }
     let mut found = Found(false, false);
-    let _ = query.visit(&mut found);
+    let _ = walk::read(query, &mut found);
     (found.0, found.1)
 }
 
@@ -111,7 +113,7 @@ pub(crate) fn as_union(query: &mut Query) {
             ControlFlow::Continue(())
         }
     }
-    let _ = VisitMut::visit(query, &mut Rewriter);
+    let _ = walk::change(query, &mut Rewriter);
 }
 
 fn sets<'q>(body: &'q SetExpr, found: &mut Vec<&'q Values>) {

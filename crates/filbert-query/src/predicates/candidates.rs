@@ -6,6 +6,11 @@ use filbert_data::criteria::Predicate;
 use filbert_data::{Blob, FieldPath, FieldType, Kinds, ToBlob, Value};
 use filbert_grid::{GridError, IndexId, IndexKind, Map, PartitionId, Probe, threads};
 
+use crate::scan::rows::RowBuffer;
+
+/// Entries between two questions whether anybody still waits for them.
+const ENTRIES_BETWEEN_QUESTIONS: usize = 1_024;
+
 /// Takes the key and the value of an entry.
 pub(crate) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<(), GridError> + 'v;
 
@@ -41,25 +46,19 @@ impl Candidates {
         }
     }
 
-    /// Visits them, partition by partition, until `visit` answers `false`. Each partition is copied out under its lock and
-    /// visited without it.
+    /// Visits them, partition by partition. Each partition is copied out under its lock and visited without it.
+    ///
+    /// # Errors
+    /// `visit` says so, or `is_over`, which is asked before each partition and every thousand entries.
     pub(crate) fn visit(
         &self,
         map: &Map,
         partitions: Option<&[PartitionId]>,
+        is_over: &dyn Fn() -> bool,
         visit: &mut Visit<'_>,
     ) -> Result<(), GridError> {
-        let mut buffer = crate::scan::rows::RowBuffer::default();
-        let mut drain = |buffer: &mut crate::scan::rows::RowBuffer| -> Result<(), GridError> {
-            let mut index = 0;
-            while let Some((key, value)) = buffer.get(index) {
-                visit(key, value)?;
-                index += 1;
-                threads::give_way_at(index);
-            }
-            buffer.clear();
-            Ok(())
-        };
+        let mut buffer = RowBuffer::default();
+        let mut drain = |buffer: &mut RowBuffer| drain(buffer, is_over, visit);
         let all: Vec<PartitionId>;
         let wanted = match partitions {
             Some(partitions) => partitions,
@@ -71,7 +70,8 @@ impl Candidates {
         match self {
             Candidates::Nothing => Ok(()),
             Candidates::Keys(keys) => {
-                for key in keys {
+                for (index, key) in keys.iter().enumerate() {
+                    go_on_at(index, is_over)?;
                     let partition = map.partition_of(key);
                     if partitions.is_none_or(|partitions| partitions.contains(&partition)) {
                         map.entry_view(partition, key, |view| {
@@ -85,6 +85,7 @@ impl Candidates {
             }
             Candidates::All => {
                 for &partition in wanted {
+                    go_on_at(0, is_over)?;
                     map.scan_rows(partition, &mut |key, value| buffer.push(key, value));
                     drain(&mut buffer)?;
                 }
@@ -95,6 +96,7 @@ impl Candidates {
                 for partition in
                     may_have.iter().filter(|partition| partitions.is_none_or(|some| some.contains(partition)))
                 {
+                    go_on_at(0, is_over)?;
                     map.probe(partition, *id, probe, &mut |key, value| {
                         buffer.push(key, value);
                         true
@@ -105,6 +107,27 @@ impl Candidates {
             }
         }
     }
+}
+
+/// Visits what is in the buffer, and empties it.
+fn drain(buffer: &mut RowBuffer, is_over: &dyn Fn() -> bool, visit: &mut Visit<'_>) -> Result<(), GridError> {
+    let mut index = 0;
+    while let Some((key, value)) = buffer.get(index) {
+        go_on_at(index, is_over)?;
+        visit(key, value)?;
+        index += 1;
+        threads::give_way_at(index);
+    }
+    buffer.clear();
+    Ok(())
+}
+
+/// In a loop over entries: an error if nobody waits for them any more.
+fn go_on_at(index: usize, is_over: &dyn Fn() -> bool) -> Result<(), GridError> {
+    if index.is_multiple_of(ENTRIES_BETWEEN_QUESTIONS) && is_over() {
+        return Err(GridError::Query("the query was ended: nobody waits for its result any more".to_owned()));
+    }
+    Ok(())
 }
 
 /// How much better than all entries a set of candidates is; the highest wins.

@@ -3,9 +3,12 @@
 use std::cmp::Ordering;
 
 use filbert_data::criteria::Predicate;
-use filbert_data::{BLOB_HEADER_BYTES, DataError, FieldPath, FieldReader, FieldType, Formats, TypeId, Value, type_id};
+use filbert_data::{BLOB_HEADER_BYTES, DataError, FieldPath, FieldReader, Formats, TypeId, Value, type_id};
 use filbert_grid::GridError;
 use regex::{Regex, RegexBuilder};
+
+use super::compare::{compare, equals};
+use super::members::Members;
 
 /// How deep predicates may be nested: each level costs stack.
 const DEPTH_MAX: usize = 200;
@@ -27,7 +30,7 @@ enum Test {
     Equal(Value<'static>),
     Compare { value: Value<'static>, equal: bool, less: bool },
     Between { from: Value<'static>, to: Value<'static> },
-    In(Vec<Value<'static>>),
+    In(Members),
     Matches(Option<Regex>),
 }
 
@@ -117,7 +120,7 @@ fn compile(predicate: &Predicate, fields: &mut Vec<FieldPath>, depth: usize) -> 
         Predicate::Between { attribute, from, to } => {
             test(attribute, Test::Between { from: from.clone(), to: to.clone() })?
         }
-        Predicate::In(attribute, values) => test(attribute, Test::In(values.clone()))?,
+        Predicate::In(attribute, values) => test(attribute, Test::In(Members::new(values.clone())))?,
         Predicate::Like { attribute, pattern, ignore_case } => {
             let regex = pattern.as_deref().map(|pattern| like_pattern(pattern, *ignore_case)).transpose()?;
             test(attribute, Test::Matches(regex))?
@@ -158,7 +161,7 @@ impl Test {
             Test::Between { from, to } => {
                 compare(found, from).is_some_and(Ordering::is_ge) && compare(found, to).is_some_and(Ordering::is_le)
             }
-            Test::In(wanted) => wanted.iter().any(|wanted| equals(found, wanted)),
+            Test::In(members) => members.contain(found),
             Test::Matches(None) => found.is_null(),
             Test::Matches(Some(regex)) => match found {
                 Value::Null => false,
@@ -167,46 +170,6 @@ impl Test {
             },
         }
     }
-}
-
-fn equals(found: &Value<'_>, wanted: &Value<'_>) -> bool {
-    match (found, wanted) {
-        (Value::Null, wanted) => wanted.is_null(),
-        (_, Value::Null) => false,
-        _ => compare(found, wanted) == Some(Ordering::Equal) || found == wanted,
-    }
-}
-
-/// Compares a field with a predicate's value, which is taken as the field's type if it is of another.
-fn compare(found: &Value<'_>, wanted: &Value<'_>) -> Option<Ordering> {
-    if found.is_null() || wanted.is_null() {
-        return None;
-    }
-    found.compare(wanted).or_else(|| {
-        let wanted = wanted.clone().convert(&type_of(found)?).ok()?;
-        found.compare(&wanted)
-    })
-}
-
-/// The type that a value of another type is taken as to be compared with this one.
-fn type_of(value: &Value<'_>) -> Option<FieldType> {
-    Some(match value {
-        Value::Boolean(_) => FieldType::Boolean,
-        // Texts are read as numbers of any kind.
-        Value::Int8(_) | Value::Int16(_) | Value::Int32(_) | Value::Int64(_) | Value::Decimal(_) => {
-            FieldType::Decimal(None)
-        }
-        Value::Float32(_) | Value::Float64(_) => FieldType::Double,
-        Value::Text(_) => FieldType::Varchar,
-        Value::Date(_) => FieldType::Date,
-        Value::Time(_) => FieldType::Time,
-        Value::Timestamp(_) => FieldType::Timestamp,
-        Value::TimestampTz(_) => FieldType::TimestampTz,
-        Value::Uuid(_) => FieldType::Uuid,
-        Value::Bytes(_) => FieldType::Binary,
-        Value::Interval(_) => FieldType::Interval,
-        Value::Null | Value::Json(_) | Value::Array(_) | Value::Object(_) => return None,
-    })
 }
 
 /// A pattern of `%` and `_` as a regular expression; `\` takes the next character as it is.

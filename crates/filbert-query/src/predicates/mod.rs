@@ -11,7 +11,9 @@
 
 mod aggregate;
 mod candidates;
+mod compare;
 mod condition;
+mod members;
 mod page;
 mod prepared;
 

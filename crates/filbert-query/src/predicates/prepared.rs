@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use filbert_data::criteria::{Aggregator, Predicate, Projection, entry_blob, row_blob};
 use filbert_data::{Blob, DataError, FieldPath, FieldReader, Formats, Side, ToBlob, Value};
-use filbert_grid::query::{Answer, EntryFilter, EntryProjection, MapQuery, Paging, PreparedQuery};
+use filbert_grid::query::{Answer, Ending, EntryFilter, EntryProjection, MapQuery, Paging, PreparedQuery};
 use filbert_grid::{Caller, Change, GridError, Map, PartitionId, Refused, Reply};
 
 use crate::predicates::aggregate::Aggregation;
@@ -58,6 +58,8 @@ struct Entries {
     condition: Condition,
     candidates: Candidates,
     partitions: Option<Vec<PartitionId>>,
+    /// Whether nobody waits for them any more.
+    is_over: Option<Ending>,
 }
 
 impl Entries {
@@ -86,7 +88,7 @@ impl Entries {
         }
         let condition = Condition::compile(inner, formats)?;
         let candidates = Candidates::of(&map, inner);
-        Ok(Entries { map, condition, candidates, partitions })
+        Ok(Entries { map, condition, candidates, partitions, is_over: None })
     }
 
     fn is_short(&self) -> bool {
@@ -101,7 +103,8 @@ impl Entries {
 
     fn visit(&self, visit: &mut Visit<'_>) -> Result<(), GridError> {
         let always = self.condition.is_always_true();
-        self.candidates.visit(&self.map, self.partitions.as_deref(), &mut |key, value| {
+        let is_over = || self.is_over.as_ref().is_some_and(|is_over| is_over());
+        self.candidates.visit(&self.map, self.partitions.as_deref(), &is_over, &mut |key, value| {
             let holds = always || self.condition.holds(key, value).map_err(|error| of_entry(key, &error))?;
             if holds { visit(key, value) } else { Ok(()) }
         })
@@ -119,6 +122,10 @@ impl PreparedQuery for Listed {
         self.entries.is_short()
     }
 
+    fn end_when(&mut self, is_over: Ending) {
+        self.entries.is_over = Some(is_over);
+    }
+
     fn run(&mut self, answer: Visitor<'_>) -> Result<(), GridError> {
         self.entries.visit(&mut |key, value| answer(Answer::Entry(key, value)))
     }
@@ -132,6 +139,10 @@ struct Aggregated {
 impl PreparedQuery for Aggregated {
     fn is_short(&self) -> bool {
         self.entries.is_short()
+    }
+
+    fn end_when(&mut self, is_over: Ending) {
+        self.entries.is_over = Some(is_over);
     }
 
     fn run(&mut self, answer: Visitor<'_>) -> Result<(), GridError> {
@@ -224,6 +235,10 @@ impl PreparedQuery for Projected {
         self.entries.is_short()
     }
 
+    fn end_when(&mut self, is_over: Ending) {
+        self.entries.is_over = Some(is_over);
+    }
+
     fn run(&mut self, answer: Visitor<'_>) -> Result<(), GridError> {
         let projector = &self.projector;
         self.entries.visit(&mut |key, value| {
@@ -251,6 +266,10 @@ impl PreparedQuery for Paged {
         self.entries.is_short()
     }
 
+    fn end_when(&mut self, is_over: Ending) {
+        self.entries.is_over = Some(is_over);
+    }
+
     fn run(&mut self, answer: Visitor<'_>) -> Result<(), GridError> {
         let Some(mut pager) = self.pager.take() else { return Ok(()) };
         self.entries.visit(&mut |key, value| pager.add(key, value).map_err(|error| of_entry(key, &error)))?;
@@ -270,6 +289,10 @@ struct Removed {
 impl PreparedQuery for Removed {
     fn is_short(&self) -> bool {
         self.entries.is_short()
+    }
+
+    fn end_when(&mut self, is_over: Ending) {
+        self.entries.is_over = Some(is_over);
     }
 
     fn run(&mut self, answer: Visitor<'_>) -> Result<(), GridError> {

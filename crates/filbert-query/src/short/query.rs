@@ -18,6 +18,7 @@ use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlError;
 
 use crate::error::of_datafusion;
+use crate::plan::ending;
 use crate::plan::planner::{PlannedQuery, bind, bind_one};
 use crate::scan::access::{Access, AccessPlan};
 use crate::scan::provider::{MapProvider, physical_filter, unqualified};
@@ -222,6 +223,7 @@ impl ShortQuery {
         let wanted =
             if self.aggregates() { usize::MAX } else { self.limit.map_or(usize::MAX, |limit| limit + self.skip) };
         while let Some(batch) = scanner.next_batch().map_err(|error| of_datafusion(&error))? {
+            ending::check().map_err(|error| of_datafusion(&error))?;
             if let Some(batch) = work.take(batch)? {
                 rows += batch.num_rows();
                 batches.push(batch);
@@ -257,12 +259,15 @@ impl ShortQuery {
                     |part: u32| u32::try_from(u64::from(count) * u64::from(part) / u64::from(parts)).unwrap_or(count);
                 let mut scanner = Scanner::new(spec.clone(), bound(part)..bound(part + 1));
                 let mut work = self.begin()?;
-                running.push(threads.compute(move || {
+                let part = async move {
                     while let Some(batch) = scanner.next_batch().map_err(|error| of_datafusion(&error))? {
                         work.take(batch)?;
+                        ending::check().map_err(|error| of_datafusion(&error))?;
+                        tokio::task::yield_now().await;
                     }
                     Ok(work)
-                }));
+                };
+                running.push(threads.run_part(part));
             }
             for part in running {
                 whole.merge(part.await?)?;

@@ -53,6 +53,31 @@ pub(crate) fn unnest(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.transform_up_with_subqueries(|plan| unnest.node(plan))?.data)
 }
 
+/// Outer rows, to which what subqueries give is joined, a column each.
+struct Outer {
+    rows: LogicalPlan,
+    /// The same rows before each column was joined to them, narrowest first.
+    narrower: Vec<LogicalPlan>,
+}
+
+impl Outer {
+    fn new(rows: LogicalPlan) -> Self {
+        Outer { rows, narrower: Vec::new() }
+    }
+
+    /// The same rows with another column.
+    fn widen(&mut self, rows: LogicalPlan) {
+        self.narrower.push(std::mem::replace(&mut self.rows, rows));
+    }
+
+    /// The narrowest of the plans that has these columns. A subquery's outer values are taken from it: taken from the rows
+    /// with what was joined to them, each subquery would double the plan.
+    fn with(&self, columns: &[Column]) -> &LogicalPlan {
+        let has_all = |rows: &&LogicalPlan| columns.iter().all(|column| rows.schema().has_column(column));
+        self.narrower.iter().find(has_all).unwrap_or(&self.rows)
+    }
+}
+
 /// Makes the names of columns that joins add.
 struct Unnest {
     number: usize,
@@ -96,13 +121,13 @@ impl Unnest {
 
     fn filter(&mut self, filter: Filter) -> Result<LogicalPlan> {
         let before = columns(&filter.input);
-        let mut input = Arc::unwrap_or_clone(filter.input);
+        let mut input = Outer::new(Arc::unwrap_or_clone(filter.input));
         let mut terms = Vec::new();
         for term in split_conjunction_owned(filter.predicate) {
             terms.push(if has_subquery(&term) { self.condition(term, &mut input)? } else { term });
         }
-        let is_wider = input.schema().fields().len() != before.len();
-        let mut plan = LogicalPlanBuilder::from(input);
+        let is_wider = input.rows.schema().fields().len() != before.len();
+        let mut plan = LogicalPlanBuilder::from(input.rows);
         if let Some(condition) = conjunction(terms) {
             plan = plan.filter(condition)?;
         }
@@ -111,14 +136,14 @@ impl Unnest {
 
     fn projection(&mut self, projection: Projection) -> Result<LogicalPlan> {
         let names = NamePreserver::new_for_projection();
-        let mut input = Arc::unwrap_or_clone(projection.input);
+        let mut input = Outer::new(Arc::unwrap_or_clone(projection.input));
         let mut items = Vec::with_capacity(projection.expr.len());
         for item in projection.expr {
             let name = names.save(&item);
             let item = if has_subquery(&item) { self.value(item, &mut input, Place::Item)? } else { item };
             items.push(name.restore(item));
         }
-        Ok(LogicalPlan::Projection(Projection::try_new(items, Arc::new(input))?))
+        Ok(LogicalPlan::Projection(Projection::try_new(items, Arc::new(input.rows))?))
     }
 
     /// Subqueries of sort keys become columns of what is sorted: they may be about rows of which the result has nothing.
@@ -144,9 +169,10 @@ impl Unnest {
 
     /// Subqueries of other plans become columns of their input.
     fn hoisted(&mut self, plan: LogicalPlan) -> Result<LogicalPlan> {
-        let Some(mut input) = plan.inputs().first().map(|input| (*input).clone()) else { return Ok(plan) };
+        let Some(input) = plan.inputs().first().map(|input| (*input).clone()) else { return Ok(plan) };
         let before = plan.schema().clone();
         let mut items = columns(&input);
+        let mut input = Outer::new(input);
         let mut subqueries: Vec<(Expr, String)> = Vec::new();
         let names = NamePreserver::new(&plan);
         let rewritten = plan.map_expressions(|expression| {
@@ -169,7 +195,7 @@ impl Unnest {
             let value = self.value(subquery, &mut input, Place::Item)?;
             items.push(value.alias(name));
         }
-        let input = LogicalPlanBuilder::from(input).project(items)?.build()?;
+        let input = LogicalPlanBuilder::from(input.rows).project(items)?.build()?;
         let plan = rewritten.data;
         let expressions = plan.expressions();
         let plan = plan.with_new_exprs(expressions, vec![input])?.recompute_schema()?;
@@ -184,13 +210,14 @@ impl Unnest {
     fn condition_of_join(&mut self, mut join: Join) -> Result<LogicalPlan> {
         let Some(condition) = join.filter.take() else { return Ok(LogicalPlan::Join(join)) };
         let before: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
-        let (mut left, mut right) = (Arc::unwrap_or_clone(join.left), Arc::unwrap_or_clone(join.right));
+        let (left, right) = (Arc::unwrap_or_clone(join.left), Arc::unwrap_or_clone(join.right));
         if join.join_type == JoinType::Inner {
             let on = join.on.into_iter().map(|(left, right)| left.eq(right));
             let joined = LogicalPlanBuilder::from(left).join_on(right, JoinType::Inner, on)?.build()?;
             return self.filter(Filter::try_new(condition, Arc::new(joined))?);
         }
         let (of_left, of_right) = (left.schema().clone(), right.schema().clone());
+        let (mut left, mut right) = (Outer::new(left), Outer::new(right));
         let transformed = condition.transform_up(|inner| {
             if !is_subquery(&inner) {
                 return Ok(Transformed::no(inner));
@@ -204,15 +231,15 @@ impl Unnest {
                 return Err(unsupported("a subquery in the condition of an outer join refers to one of its sides"));
             };
             let name = self.name("joined");
-            let mut items = columns(side);
+            let mut items = columns(&side.rows);
             let value = self.value(inner, side, Place::Item)?;
             items.push(value.alias(name.clone()));
-            *side = LogicalPlanBuilder::from(side.clone()).project(items)?.build()?;
+            side.rows = LogicalPlanBuilder::from(side.rows.clone()).project(items)?.build()?;
             Ok(Transformed::new(Expr::Column(Column::new_unqualified(name)), true, TreeNodeRecursion::Jump))
         })?;
         let on = join.on.into_iter().map(|(left, right)| left.eq(right));
         let on: Vec<Expr> = on.chain([transformed.data]).collect();
-        LogicalPlanBuilder::from(left).join_on(right, join.join_type, on)?.project(before)?.build()
+        LogicalPlanBuilder::from(left.rows).join_on(right.rows, join.join_type, on)?.project(before)?.build()
     }
 
     /// `LATERAL`: the rows of a subquery for each row of the left side.
@@ -238,7 +265,7 @@ impl Unnest {
     }
 
     /// A condition of its own, for which unknown is as good as false.
-    fn condition(&mut self, term: Expr, input: &mut LogicalPlan) -> Result<Expr> {
+    fn condition(&mut self, term: Expr, input: &mut Outer) -> Result<Expr> {
         match term {
             Expr::Not(inner) => match *inner {
                 Expr::Exists(Exists { subquery, negated }) => {
@@ -269,7 +296,7 @@ impl Unnest {
     }
 
     /// `IN` and `NOT IN` as a condition.
-    fn is_in(&mut self, expr: Expr, rows: &LogicalPlan, negated: bool, input: &mut LogicalPlan) -> Result<Expr> {
+    fn is_in(&mut self, expr: Expr, rows: &LogicalPlan, negated: bool, input: &mut Outer) -> Result<Expr> {
         let expr = if has_subquery(&expr) { self.value(expr, input, Place::Condition)? } else { expr };
         let is_free = rows.all_out_ref_exprs().is_empty();
         if is_free && (!negated || keeps_columns(&expr)) {
@@ -285,12 +312,12 @@ impl Unnest {
             true => compared(expr, Operator::Eq, column, rows.schema()).is_not_false(),
             false => compared(expr, Operator::Eq, column, rows.schema()),
         };
-        let rows = narrowed(rows, outer(expr, input.schema())?, equal)?;
+        let rows = narrowed(rows, outer(expr, input.rows.schema())?, equal)?;
         self.exists(&rows, negated, input, Place::Condition)
     }
 
     /// An expression without subqueries but those that DataFusion knows in its place.
-    fn value(&mut self, expression: Expr, input: &mut LogicalPlan, place: Place) -> Result<Expr> {
+    fn value(&mut self, expression: Expr, input: &mut Outer, place: Place) -> Result<Expr> {
         let transformed = expression.transform_up(|inner| {
             let replaced = match inner {
                 Expr::Exists(Exists { subquery, negated }) => self.exists(&subquery.subquery, negated, input, place)?,
@@ -317,10 +344,10 @@ impl Unnest {
         op: Operator,
         rows: &LogicalPlan,
         is_any: bool,
-        input: &mut LogicalPlan,
+        input: &mut Outer,
         place: Place,
     ) -> Result<Expr> {
-        let outer_expr = outer(expr.clone(), input.schema())?;
+        let outer_expr = outer(expr.clone(), input.rows.schema())?;
         let compare = |column: Expr, expr: Expr| compared(expr, op, column, rows.schema());
         let decisive = narrowed(rows, outer_expr, |column, expr| match is_any {
             true => compare(column, expr),
@@ -336,7 +363,7 @@ impl Unnest {
     }
 
     /// Whether a subquery has rows.
-    fn exists(&mut self, rows: &LogicalPlan, negated: bool, input: &mut LogicalPlan, place: Place) -> Result<Expr> {
+    fn exists(&mut self, rows: &LogicalPlan, negated: bool, input: &mut Outer, place: Place) -> Result<Expr> {
         let form = match exists_form(rows)? {
             Ok(form) => form,
             Err(known) => return Ok(lit(known != negated)),
@@ -357,9 +384,9 @@ impl Unnest {
         let is_free = plan.all_out_ref_exprs().is_empty();
         // Where both sides have a relation of one name, DataFusion takes the outer row's columns for the subquery's own.
         let is_plain = form.rows.all_out_ref_exprs().is_empty()
-            && refers_only_to(&plan, input.schema())
+            && refers_only_to(&plan, input.rows.schema())
             && !has_namesakes(plan.schema(), &within)
-            && !shares_a_relation(&plan, input.schema());
+            && !shares_a_relation(&plan, input.rows.schema());
         let found = if is_free {
             any_row(plan)?
         } else if is_plain && place == Place::Condition {
@@ -376,10 +403,10 @@ impl Unnest {
     }
 
     /// A subquery that is one value.
-    fn scalar(&mut self, subquery: Subquery, input: &mut LogicalPlan) -> Result<Expr> {
+    fn scalar(&mut self, subquery: Subquery, input: &mut Outer) -> Result<Expr> {
         let rows = subquery.subquery.as_ref();
-        let is_kept =
-            rows.all_out_ref_exprs().is_empty() || is_plain_aggregate(rows) && refers_only_to(rows, input.schema());
+        let is_kept = rows.all_out_ref_exprs().is_empty()
+            || is_plain_aggregate(rows) && refers_only_to(rows, input.rows.schema());
         if !is_kept {
             return self.attach(input, rows, Wanted::Value);
         }
@@ -396,12 +423,12 @@ impl Unnest {
     }
 
     /// Joins what a subquery gives to each outer row; the expression is about the column that `input` has from then on.
-    fn attach(&mut self, input: &mut LogicalPlan, rows: &LogicalPlan, wanted: Wanted) -> Result<Expr> {
-        let correlated = outer_columns(rows, input.schema());
-        let (name, known) = (self.name("found"), columns(input));
+    fn attach(&mut self, input: &mut Outer, rows: &LogicalPlan, wanted: Wanted) -> Result<Expr> {
+        let correlated = outer_columns(rows, input.rows.schema());
+        let (name, known) = (self.name("found"), columns(&input.rows));
         let domain = match correlated.is_empty() {
             true => None,
-            false => Some(Domain::of(input, &correlated, self)?),
+            false => Some(Domain::of(input.with(&correlated), &correlated, self)?),
         };
         let pushed = match &domain {
             Some(domain) => self.push(rows, domain)?,
@@ -428,7 +455,7 @@ impl Unnest {
                 }
             }
         };
-        let outer = std::mem::take(input);
+        let outer = input.rows.clone();
         let joined = match &domain {
             Some(domain) => {
                 let on: Vec<Expr> = domain.equal(&correlated).collect();
@@ -438,7 +465,7 @@ impl Unnest {
         };
         let column = Expr::Column(Column::new_unqualified(name));
         // Names of the outer values are not for those who read the result.
-        *input = joined.project(known.into_iter().chain([column.clone()]))?.build()?;
+        input.widen(joined.project(known.into_iter().chain([column.clone()]))?.build()?);
         Ok(match wanted {
             Wanted::Value => column,
             Wanted::Existence => column.is_not_null(),

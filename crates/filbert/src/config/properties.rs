@@ -457,21 +457,21 @@ pub(crate) const PROPERTIES: &[Setting<Draft>] = &[
     Setting {
         name: "filbert.query.memory.max",
         kind: Kind::Bytes {
-            get: |draft| Some(draft.config.query.query_memory_bytes_max as u64),
-            set: |draft, value| draft.config.query.query_memory_bytes_max = saturating(value),
+            get: |draft| Some(draft.config.query.query_memory_bytes(draft.config.grid.memory_bytes_max) as u64),
+            set: |draft, value| draft.config.query.query_memory_bytes_max = Some(saturating(value)),
         },
         unit: "",
         doc: "Memory that one query may hold for joining, grouping and sorting. Sorting and grouping go to disk beyond \
-              it; a join fails with an error.",
+              it; a join fails with an error. Without it, a quarter of `filbert.memory.max`, at least 64MiB and at most 1GiB.",
     },
     Setting {
         name: "filbert.queries.memory.max",
         kind: Kind::Bytes {
-            get: |draft| Some(draft.config.query.queries_memory_bytes_max as u64),
-            set: |draft, value| draft.config.query.queries_memory_bytes_max = saturating(value),
+            get: |draft| Some(draft.config.query.queries_memory_bytes(draft.config.grid.memory_bytes_max) as u64),
+            set: |draft, value| draft.config.query.queries_memory_bytes_max = Some(saturating(value)),
         },
         unit: "",
-        doc: "Memory that all queries together may hold.",
+        doc: "Memory that all queries together may hold. Without it, half of `filbert.memory.max`, at least 128MiB and at most 2GiB.",
     },
     Setting {
         name: "filbert.query.lock.wait.millis",

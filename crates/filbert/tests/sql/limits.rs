@@ -81,7 +81,7 @@ fn a_row_that_cannot_be_read_is_named_by_its_key() {
 #[test]
 fn a_join_that_does_not_fit_is_an_error_and_sorting_goes_to_disk() {
     let mut config = Config::default();
-    config.query.query_memory_bytes_max = 24 << 20;
+    config.query.query_memory_bytes_max = Some(24 << 20);
     let mut database = Embedded::with(config);
     let side =
         "(SELECT v, CAST(v AS VARCHAR) || '-------------------------' AS t FROM TABLE(generate_series(1, 1000000)))";

@@ -43,10 +43,11 @@ use filbert_grid::query::{Dialect, SqlError};
 use super::grammar::grammar;
 use super::json::{call, text};
 use crate::error::parsing_error;
+use crate::walk;
 
 /// Rewrites everything within a query or an expression.
 pub(super) fn rewrite<T: VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
-    match tree.visit(&mut Rewriter { of, derived: 0, depth: 0 }) {
+    match walk::change(tree, &mut Rewriter { of, derived: 0, depth: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
@@ -89,7 +90,7 @@ impl VisitorMut for Rewriter {
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         for item in &mut select.projection {
             if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item {
-                let _ = VisitMut::visit(expression, &mut SeriesOfRows { queries: 0 });
+                let _ = walk::change(expression, &mut SeriesOfRows { queries: 0 });
             }
         }
         select.selection.iter_mut().chain(&mut select.having).for_each(condition);

@@ -14,10 +14,12 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SetExpr,
-    TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value, visit_expressions,
+    TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::{Dialect, SqlError};
+
+use crate::walk;
 
 use super::super::grammar::grammar;
 use super::super::rewrite::alias_of;
@@ -247,7 +249,7 @@ fn in_subquery(row: &[Expr], subquery: &Query) -> Option<Expr> {
 
 /// Whether a window function is within an expression.
 fn has_window(expression: &Expr) -> bool {
-    let found = visit_expressions(expression, |inner| match inner {
+    let found = walk::expressions(expression, |inner| match inner {
         Expr::Function(function) if function.over.is_some() => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });

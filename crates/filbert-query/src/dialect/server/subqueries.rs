@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArguments, GroupByExpr, Ident,
     OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAliasColumnDef, TableFactor, TableWithJoins,
-    Value, ValueWithSpan, Visit, Visitor,
+    Value, ValueWithSpan, Visitor,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::{Dialect, SqlError};
@@ -16,6 +16,7 @@ use super::super::rewrite::alias_of;
 use super::{refuse, taken};
 use crate::catalogs;
 use crate::functions::ARRAY_OF_ROWS;
+use crate::walk;
 
 /// Aggregates: a SELECT list with one of them is one row.
 const AGGREGATES: [&str; 24] = [
@@ -94,7 +95,7 @@ fn aggregates(expression: &Expr) -> bool {
             }
         }
     }
-    expression.visit(&mut Finder).is_break()
+    walk::read(expression, &mut Finder).is_break()
 }
 
 /// The query of `ARRAY(SELECT ..)`.

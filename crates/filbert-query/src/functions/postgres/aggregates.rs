@@ -6,6 +6,7 @@ use arrow_schema::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::functions_aggregate::string_agg::string_agg_udaf;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
@@ -14,11 +15,15 @@ use datafusion::logical_expr::{
 };
 
 use super::array_shapes::{OfArrays, is_nested};
+use super::gathered::{Gathered, GatheredGroups};
 use crate::types::{BPCHAR, Mark};
 
 /// All of them.
 pub(in crate::functions) fn aggregates() -> Vec<AggregateUDF> {
-    [min_udaf(), max_udaf(), array_agg_udaf()].into_iter().map(|inner| Told { inner }.udaf()).collect()
+    [min_udaf(), max_udaf(), array_agg_udaf(), string_agg_udaf()]
+        .into_iter()
+        .map(|inner| Told { inner }.udaf())
+        .collect()
 }
 
 /// An aggregate that tells the type of its result.
@@ -30,6 +35,10 @@ struct Told {
 impl Told {
     fn udaf(self) -> AggregateUDF {
         AggregateUDF::new_from_impl(self)
+    }
+
+    fn keeps_all(&self) -> bool {
+        self.inner.name() == "array_agg"
     }
 }
 
@@ -75,9 +84,13 @@ impl AggregateUDFImpl for Told {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        let is_of_arrays = self.inner.name() == "array_agg" && is_nested(args.return_type());
+        let is_of_arrays = self.keeps_all() && is_nested(args.return_type());
         let inner = self.inner.accumulator(args)?;
-        Ok(if is_of_arrays { Box::new(OfArrays(inner)) } else { inner })
+        Ok(match self.inner.name() {
+            "array_agg" if is_of_arrays => Box::new(Gathered::new(Box::new(OfArrays(inner)))),
+            "array_agg" | "string_agg" => Box::new(Gathered::new(inner)),
+            _ => inner,
+        })
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -89,7 +102,8 @@ impl AggregateUDFImpl for Told {
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
-        self.inner.create_groups_accumulator(args)
+        let inner = self.inner.create_groups_accumulator(args)?;
+        Ok(if self.keeps_all() { Box::new(GatheredGroups::new(inner)) } else { inner })
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {

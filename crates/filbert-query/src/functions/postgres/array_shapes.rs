@@ -9,44 +9,23 @@ use arrow_schema::DataType;
 use datafusion::arrow::compute::take;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_nested::make_array::make_array_udf;
-use datafusion::logical_expr::{Accumulator, ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature};
+use datafusion::logical_expr::{Accumulator, ColumnarValue, ScalarFunctionArgs, ScalarUDF};
 
+use super::super::around::{Around, around};
 use super::refused;
 
 /// `ARRAY[..]`.
 pub(in crate::functions) fn make_array() -> ScalarUDF {
-    ScalarUDF::new_from_impl(MakeArray { inner: make_array_udf() })
+    around(make_array_udf(), Rectangular)
 }
 
 /// DataFusion's function, but for what it makes of arrays.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct MakeArray {
-    inner: Arc<ScalarUDF>,
-}
+#[derive(Debug)]
+struct Rectangular;
 
-impl ScalarUDFImpl for MakeArray {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(types)
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(types)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(match self.inner.invoke_with_args(args)? {
+impl Around for Rectangular {
+    fn invoke(&self, inner: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Ok(match inner.invoke_with_args(args)? {
             ColumnarValue::Scalar(ScalarValue::List(array)) => {
                 ColumnarValue::Scalar(ScalarValue::List(Arc::new(rectangular(&array)?)))
             }

@@ -10,6 +10,7 @@ use bigdecimal::{BigDecimal, FromPrimitive};
 use datafusion::common::Result;
 use filbert_data::{FieldType, Value};
 
+use super::super::results::check_value;
 use super::super::server::native::{Call, Native, Take, bool, int4, of_text, pure, text};
 use super::document::Document;
 use super::texts::push_output;
@@ -95,7 +96,9 @@ pub(super) const FUNCTIONS: &[Native] = &[
                 parts.push(part);
             }
         });
-        Ok(of_text(parts.join(call.text(1))))
+        let between = call.text(1);
+        check_value(parts.len().saturating_mul(between.len()) + parts.iter().map(String::len).sum::<usize>())?;
+        Ok(of_text(parts.join(between)))
     })
     .least(2)
     .takes_nulls(),

@@ -10,6 +10,7 @@
 //! | `dates` | dates, times, time zones, intervals, their text forms and templates |
 //! | `arrays`, `array_shapes` | functions and operators of arrays; arrays of arrays, which are rectangular |
 //! | `keys`, `extremes` | what is compared by a key: intervals, documents, arrays with nulls |
+//! | `aggregates`, `gathered` | aggregates that give values as they are: their types, and their memory |
 //! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
 //! | `quoted` | texts in quotes that are literals of another type |
 //! | `operators`, `operands` | operators whose meaning depends on the types of their operands; those that there are not |
@@ -27,6 +28,7 @@ mod document;
 mod each;
 mod expressions;
 mod extremes;
+mod gathered;
 mod json;
 mod keys;
 mod letters;

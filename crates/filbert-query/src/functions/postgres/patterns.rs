@@ -11,6 +11,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use filbert_data::{FieldType, Value};
 
+use super::super::results::check_value;
 use super::super::row::{Function, Texts, collect_texts, is_text, wrong_arguments};
 use super::super::server::native::{Call, Native, Take, bool, int4, of_text, pure, text, texts};
 use super::each;
@@ -264,8 +265,9 @@ fn replace(call: &Call<'_>) -> Result<Value<'static>> {
         let mut at = 0;
         for groups in &all {
             let Some((start, end)) = groups.first().copied().flatten() else { continue };
+            check_value(out.len() + new.len())?;
             out.push_str(text.get(at..start).unwrap_or_default());
-            push_new(new, text, groups, &mut out);
+            push_new(new, text, groups, &mut out)?;
             at = end;
         }
         out.push_str(text.get(at..).unwrap_or_default());
@@ -282,27 +284,27 @@ fn found_all(matcher: &Matcher, text: &str, new: &str, from: usize) -> Result<Ve
     }
 }
 
-/// Writes what takes a match's place: `\1` is a group, `\&` all of it, `\\` a backslash.
-fn push_new(new: &str, text: &str, groups: &[Option<Span>], out: &mut String) {
-    let mut chars = new.chars().peekable();
-    while let Some(char) = chars.next() {
-        let wanted = match (char, chars.peek()) {
-            ('\\', Some('&')) => Some(0),
-            ('\\', Some(digit @ '1'..='9')) => digit.to_digit(10).and_then(|digit| usize::try_from(digit).ok()),
-            ('\\', Some('\\')) => {
-                chars.next();
-                None
+/// Writes what takes a match's place, as long as the text is not too long: `\1` is a group, `\&` all of it, `\\` a backslash.
+fn push_new(new: &str, text: &str, groups: &[Option<Span>], out: &mut String) -> Result<()> {
+    let mut rest = new;
+    while let Some((plain, marked)) = rest.split_once('\\') {
+        out.push_str(plain);
+        let group = match marked.bytes().next() {
+            Some(b'&') => 0,
+            Some(digit @ b'1'..=b'9') => usize::from(digit - b'0'),
+            other => {
+                out.push('\\');
+                rest = marked.get(usize::from(other == Some(b'\\'))..).unwrap_or_default();
+                continue;
             }
-            _ => None,
         };
-        let Some(group) = wanted else {
-            out.push(char);
-            continue;
-        };
-        chars.next();
+        rest = marked.get(1..).unwrap_or_default();
         let found = groups.get(group).copied().flatten().and_then(|(start, end)| text.get(start..end));
         out.push_str(found.unwrap_or_default());
+        check_value(out.len())?;
     }
+    out.push_str(rest);
+    Ok(())
 }
 
 /// What is between matches: empty ones at the ends, or behind another match, divide nothing.

@@ -1,21 +1,15 @@
 //! Texts in quotes beside values of other types, which PostgreSQL takes for literals of those types: `b IN ('t', 'f')`,
 //! `CASE b WHEN 't' ..`, `coalesce(b, 'f')`.
 
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
-
-use arrow_schema::{DataType, FieldRef};
+use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::core::{coalesce, greatest, least};
-use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, cast,
-};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF, cast};
 use datafusion::optimizer::AnalyzerRule;
 
+use super::super::around::{Around, around};
 use super::super::numbers::common_type;
 use super::super::row::is_text;
 use super::dates;
@@ -135,38 +129,14 @@ fn as_arrays(args: &mut [Expr], schema: &DFSchema) -> bool {
 
 /// Functions that give one of their arguments, which take texts for values of the others' type.
 pub(in super::super) fn functions() -> Vec<ScalarUDF> {
-    [coalesce(), greatest(), least()].map(|inner| ScalarUDF::new_from_impl(OneOf { inner })).to_vec()
+    [coalesce(), greatest(), least()].map(|inner| around(inner, OneOf)).to_vec()
 }
 
 #[derive(Debug)]
-struct OneOf {
-    inner: Arc<ScalarUDF>,
-}
+struct OneOf;
 
-impl PartialEq for OneOf {
-    fn eq(&self, other: &Self) -> bool {
-        self.inner == other.inner
-    }
-}
-
-impl Eq for OneOf {}
-
-impl Hash for OneOf {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.inner.hash(state);
-    }
-}
-
-impl ScalarUDFImpl for OneOf {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+impl Around for OneOf {
+    fn coerce_types(&self, inner: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
         let known: Vec<DataType> =
             types.iter().filter(|found| !is_text(found) && !found.is_null() && !found.is_nested()).cloned().collect();
         let numbers: Vec<&DataType> = known.iter().collect();
@@ -177,37 +147,13 @@ impl ScalarUDFImpl for OneOf {
         // A text in quotes is read as an array; another one beside an array is refused.
         if types.iter().any(DataType::is_nested) && types.iter().any(is_text) {
             let arrays: Vec<DataType> = types.iter().filter(|found| !is_text(found)).cloned().collect();
-            let common = self.inner.coerce_types(&arrays)?;
+            let common = inner.coerce_types(&arrays)?;
             return Ok(common.first().map_or_else(|| types.to_vec(), |common| vec![common.clone(); types.len()]));
         }
         if known.is_empty() || !types.iter().any(is_text) {
-            return self.inner.coerce_types(types);
+            return inner.coerce_types(types);
         }
-        let common = self.inner.coerce_types(&known)?;
+        let common = inner.coerce_types(&known)?;
         Ok(common.first().map_or_else(|| types.to_vec(), |common| vec![common.clone(); types.len()]))
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(types)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
-    }
-
-    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        self.inner.simplify(args, info)
-    }
-
-    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
-        self.inner.conditional_arguments(args)
-    }
-
-    fn short_circuits(&self) -> bool {
-        self.inner.short_circuits()
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.inner.invoke_with_args(args)
     }
 }

@@ -7,19 +7,16 @@ use datafusion::common::Result;
 use filbert_data::{FieldType, Value, dates};
 
 use super::super::numbers::{text_of_double, text_of_real};
-use super::super::results::replaced_bytes;
+use super::super::results::{check_value, replaced_bytes};
 use super::super::server::native::{Call, Native, Take, int4, of_text, pure, text, texts};
 use super::refused;
-
-/// Bytes of a text that is made, at most.
-const BYTES_MAX: usize = 64 << 20;
 
 pub(super) const FUNCTIONS: &[Native] = &[
     pure("lpad", &[Take::Text, Take::Int, Take::Text], text, |call| padded(call, true)).least(2),
     pure("rpad", &[Take::Text, Take::Int, Take::Text], text, |call| padded(call, false)).least(2),
     pure("repeat", &[Take::Text, Take::Int], text, |call| {
         let count = usize::try_from(call.int(1).unwrap_or(0)).unwrap_or(0);
-        check_length(call.text(0).len().saturating_mul(count))?;
+        check_value(call.text(0).len().saturating_mul(count))?;
         Ok(of_text(call.text(0).repeat(count)))
     }),
     pure("replace", &[Take::Text, Take::Text, Take::Text], text, |call| {
@@ -27,7 +24,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
         if from.is_empty() {
             return Ok(of_text(whole));
         }
-        check_length(replaced_bytes(whole, from, to))?;
+        check_value(replaced_bytes(whole, from, to))?;
         Ok(of_text(whole.replace(from, to)))
     }),
     pure("translate", &[Take::Text, Take::Text, Take::Text], text, |call| {
@@ -153,13 +150,6 @@ fn count(count: usize) -> Value<'static> {
     i32::try_from(count).map_or(Value::Null, Value::Int32)
 }
 
-fn check_length(bytes: usize) -> Result<()> {
-    match bytes <= BYTES_MAX {
-        true => Ok(()),
-        false => Err(refused("54000", format!("requested length too large: at most {BYTES_MAX} bytes"))),
-    }
-}
-
 fn beyond(call: &Call<'_>, length: usize) -> datafusion::common::DataFusionError {
     let place = call.int(1).unwrap_or(0);
     refused("2202E", format!("index {place} out of valid range, 0..{}", length.saturating_sub(1)))
@@ -179,7 +169,7 @@ fn from_end(call: &Call<'_>) -> usize {
 
 fn padded(call: &Call<'_>, is_left: bool) -> Result<Value<'static>> {
     let length = usize::try_from(call.int(1).unwrap_or(0)).unwrap_or(0);
-    check_length(length)?;
+    check_value(length)?;
     let whole: Vec<char> = call.text(0).chars().collect();
     let fill = if call.values.len() > 2 { call.text(2) } else { " " };
     if whole.len() >= length || fill.is_empty() {
@@ -386,8 +376,9 @@ fn format(call: &Call<'_>) -> Result<Value<'static>> {
         let width = width.unwrap_or(0);
         let is_left = is_left || width < 0;
         let width = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
-        check_length(width)?;
+        check_value(width)?;
         let missing = width.saturating_sub(written.chars().count());
+        check_value(out.len() + written.len() + missing)?;
         let blanks = std::iter::repeat_n(' ', missing);
         if is_left {
             out.push_str(&written);

@@ -7,12 +7,13 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, OrderBy, Select, SelectItem, Value, ValueWithSpan, Visit, Visitor,
+    Expr, GroupByExpr, Ident, OrderBy, Select, SelectItem, Value, ValueWithSpan, Visitor,
 };
 
 use super::sources::{Relation, Scope};
 use super::{Output, Resolver};
 use crate::dialect::is_aggregate;
+use crate::walk;
 
 impl Resolver<'_> {
     /// Groups by the columns that are decided by the groups, as far as the query names them outside of aggregates.
@@ -40,12 +41,12 @@ impl Resolver<'_> {
         let is_wildcard =
             |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
         let names_all = select.projection.iter().any(is_wildcard);
-        let _ = select.projection.visit(&mut named);
-        let _ = select.distinct.visit(&mut named);
-        let _ = select.having.visit(&mut named);
-        let _ = select.qualify.visit(&mut named);
-        let _ = select.named_window.visit(&mut named);
-        let _ = order.map(|order| order.visit(&mut named));
+        let _ = walk::read(&select.projection, &mut named);
+        let _ = walk::read(&select.distinct, &mut named);
+        let _ = walk::read(&select.having, &mut named);
+        let _ = walk::read(&select.qualify, &mut named);
+        let _ = walk::read(&select.named_window, &mut named);
+        let _ = order.map(|order| walk::read(order, &mut named));
         let mut more = Vec::new();
         for relation in relations {
             for name in relation.columns.iter().flatten() {

@@ -5,11 +5,12 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Query, Select, SelectItem, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Query, Select, SelectItem, Visitor};
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::Dialect;
 
 use crate::dialect::{grammar, is_aggregate};
+use crate::walk;
 
 /// Writes out keys that are lists, and makes a group of a query that is one without an aggregate.
 pub(super) fn write_out(select: &mut Select) {
@@ -50,10 +51,12 @@ fn both(left: Expr, right: Expr) -> Expr {
 fn aggregates(select: &Select) -> bool {
     let mut finder = Aggregates { queries: 0 };
     let items = select.projection.iter().any(|item| match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => expr.visit(&mut finder).is_break(),
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            walk::read(expr, &mut finder).is_break()
+        }
         _ => false,
     });
-    items || select.having.visit(&mut finder).is_break()
+    items || walk::read(&select.having, &mut finder).is_break()
 }
 
 struct Aggregates {

@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query, SetExpr, Values,
-    VisitMut, VisitorMut,
+    VisitorMut,
 };
 use filbert_grid::query::{Dialect, SqlError};
 
 use super::sources::Relation;
 use super::{Output, Resolver, ambiguous, missing};
 use crate::error::parsing_error;
+use crate::walk;
 
 /// Where an expression stands, which decides whether columns of the result can be meant.
 pub(super) enum Clause<'o> {
@@ -40,7 +41,7 @@ impl Resolver<'_> {
     pub(super) fn expression(&mut self, expression: &mut Expr, clause: &Clause<'_>) -> Result<(), SqlError> {
         let is_bare = matches!(expression, Expr::Identifier(_));
         let mut within = Within { resolver: self, clause, is_bare, taken: Vec::new() };
-        match VisitMut::visit(expression, &mut within) {
+        match walk::change(expression, &mut within) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(error) => Err(*error),
         }
@@ -67,7 +68,30 @@ impl Resolver<'_> {
         }
         Ok(Found::Nothing)
     }
+
+    /// The full name of a column of an outer query's relation, where a nearer relation has a column of that relation's name:
+    /// DataFusion would look for a field of that column.
+    fn of_outer_relation(&self, name: &[Ident]) -> Option<Vec<Ident>> {
+        let [relation, column] = name else { return None };
+        let mut is_column = false;
+        for scope in self.scopes.iter().rev() {
+            if let Some(found) = scope.relations.iter().find(|found| found.is_relation(&relation.value)) {
+                let mut full = match found.name.as_slice() {
+                    // No relation is in a schema of this name, and a relation without a schema may be in any.
+                    [alone] => vec![Ident::with_quote('"', ANY_SCHEMA), alone.clone()],
+                    full => full.to_vec(),
+                };
+                full.push(column.clone());
+                return is_column.then_some(full);
+            }
+            is_column |= scope.open || !scope.named(&relation.value).is_empty();
+        }
+        None
+    }
 }
+
+/// Stands for the schema of a relation that has none.
+const ANY_SCHEMA: &str = "$any";
 
 impl Relation {
     fn is_relation(&self, name: &str) -> bool {
@@ -174,6 +198,12 @@ impl VisitorMut for Within<'_, '_, '_> {
                     *expression = found;
                 }
             }),
+            Expr::CompoundIdentifier(name) => {
+                if let Some(full) = self.resolver.of_outer_relation(name) {
+                    *name = full;
+                }
+                Ok(())
+            }
             Expr::Function(function) => match self.resolver.rows_as_documents(function) {
                 Ok(Some(document)) => {
                     *expression = document;

@@ -3,15 +3,14 @@
 //! DataFusion only looks whether a row is there. So equal rows of each side are numbered, and the number is a further column:
 //! a row that the left side has three times and the right side twice is among both twice, and among the left side's alone once.
 
-use datafusion::sql::sqlparser::ast::{
-    Ident, Query, SelectItem, SetExpr, SetOperator, TableFactor, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Ident, Query, SelectItem, SetExpr, SetOperator, TableFactor, VisitorMut};
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::SqlError;
 use std::ops::ControlFlow;
 
 use crate::dialect::HazelcastDialect;
 use crate::error::parsing_error;
+use crate::walk;
 
 /// The rows of two sides of a set operation with ALL, under the names of the left side.
 pub(super) fn counted(
@@ -33,7 +32,7 @@ pub(super) fn counted(
     let mut query = parsed.map_err(|error| parsing_error(error.to_string()))?;
     let mut sides =
         Sides { left: Some(std::mem::replace(left, nothing())), right: Some(std::mem::replace(right, nothing())) };
-    let _ = VisitMut::visit(&mut query, &mut sides);
+    let _ = walk::change(&mut query, &mut sides);
     if let SetExpr::Select(select) = query.body.as_mut() {
         for (item, name) in select.projection.iter_mut().zip(names) {
             if let SelectItem::UnnamedExpr(expr) = item {

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
 use filbert_data::Interval;
 use filbert_data::dates::Zone;
 
+use super::super::super::results::count_series;
 use super::super::super::row::{is_integer, wrong_arguments};
 use super::calculate::{add_to_moment, add_to_timestamp};
 use super::cells::{Cell, Kind, array_of, column_cells};
@@ -93,6 +94,7 @@ impl ScalarUDFImpl for Series {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        count_series(&args)?;
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let Some(item) = item(&types) else { return of_numbers(args, &types) };
         let zone = zone_of(&args.config_options);

@@ -1,0 +1,311 @@
+//! Replies on their way to a client: bytes to append to, and before them pieces that are full.
+//!
+//! ```text
+//!  full: │ piece │ piece │ piece │   tail: │ what is written next ──►
+//!    ▲                                               each piece has room of the budget until it is written
+//!    └─ goes to the socket first
+//! ```
+//!
+//! A long answer is never copied to make it longer: it goes on in another piece, for which there must be room in the door's share of
+//! the member's budget. What is short is not counted.
+
+use std::{
+    collections::VecDeque,
+    ops::{Deref, DerefMut},
+};
+
+use filbert_grid::{Exhausted, MemoryBudget, Reservation};
+
+/// Bytes of a piece of a long answer, and how many are asked of the budget at once. One key or value may be larger.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Bytes of replies that need no room: about as many as a socket takes at once.
+pub(crate) const UNCOUNTED_BYTES: usize = 64 << 10;
+
+/// Replies in the order in which they were made. As a list of bytes it is their tail, behind which whatever is short is written.
+#[derive(Debug)]
+pub(crate) struct Replies {
+    full: VecDeque<Piece>,
+    full_bytes: usize,
+    tail: Vec<u8>,
+    /// That of the tail, if it is long.
+    room: Reservation,
+    budget: MemoryBudget,
+}
+
+#[derive(Debug)]
+struct Piece {
+    bytes: Vec<u8>,
+    /// Given back with it; empty for what is short.
+    room: Reservation,
+}
+
+/// A place in replies, see [`Replies::rollback`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    full: usize,
+    tail: usize,
+}
+
+impl Deref for Replies {
+    type Target = Vec<u8>;
+
+    #[inline]
+    fn deref(&self) -> &Vec<u8> {
+        &self.tail
+    }
+}
+
+impl DerefMut for Replies {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.tail
+    }
+}
+
+impl Replies {
+    /// None yet.
+    pub(crate) fn new(budget: &MemoryBudget) -> Self {
+        let (full, tail) = Default::default();
+        Self { full, full_bytes: 0, tail, room: budget.empty(), budget: budget.clone() }
+    }
+
+    /// Replies that were made elsewhere, which are not counted.
+    pub(crate) fn whole(bytes: Vec<u8>, budget: &MemoryBudget) -> Self {
+        Self { tail: bytes, ..Self::new(budget) }
+    }
+
+    /// Bytes of all of them.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        self.full_bytes + self.tail.len()
+    }
+
+    /// Bytes of memory that they take.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.full_bytes + self.tail.capacity()
+    }
+
+    /// The place behind all of them, to come back to.
+    #[inline]
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { full: self.full.len(), tail: self.tail.len() }
+    }
+
+    /// Bytes that the tail has grown by since then; none if the tail is another one, which has its room.
+    #[inline]
+    pub(crate) fn grown_since(&self, mark: Mark) -> usize {
+        if self.full.len() == mark.full { self.tail.len().saturating_sub(mark.tail) } else { 0 }
+    }
+
+    /// Takes back what was made since then. Nothing may have been written to the socket meanwhile.
+    pub(crate) fn rollback(&mut self, to: Mark) {
+        while self.full.len() > to.full
+            && let Some(Piece { bytes, room }) = self.full.pop_back()
+        {
+            self.full_bytes -= bytes.len();
+            // What was the tail then is the last to come.
+            (self.tail, self.room) = (bytes, room);
+        }
+        self.tail.truncate(to.tail);
+    }
+
+    /// Overwrites bytes behind a place.
+    pub(crate) fn patch(&mut self, at: Mark, behind: usize, with: &[u8]) {
+        let bytes = self.full.get_mut(at.full).map_or(&mut self.tail, |piece| &mut piece.bytes);
+        let start = at.tail + behind;
+        if let Some(place) = bytes.get_mut(start..start + with.len()) {
+            place.copy_from_slice(with);
+        }
+    }
+
+    /// Makes the tail one that takes `needed` more bytes of an answer that has `so_far` bytes without growing.
+    ///
+    /// # Errors
+    /// There is no room for them. Nothing has changed then.
+    pub(crate) fn make_room(&mut self, needed: usize, so_far: usize) -> Result<(), Exhausted> {
+        if self.tail.capacity() - self.tail.len() >= needed || self.tail.len() + needed <= UNCOUNTED_BYTES {
+            return Ok(());
+        }
+        let capacity = needed.max(so_far.clamp(UNCOUNTED_BYTES, PIECE_BYTES));
+        let room = self.budget.reserve(capacity)?;
+        self.seal();
+        (self.tail, self.room) = (Vec::with_capacity(capacity), room);
+        Ok(())
+    }
+
+    /// Counts a tail that has become long by one reply.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub(crate) fn count_tail(&mut self) -> Result<(), Exhausted> {
+        let counted = if self.tail.len() > UNCOUNTED_BYTES { self.tail.capacity() } else { 0 };
+        self.room.grow(counted.saturating_sub(self.room.bytes()))
+    }
+
+    /// Makes the tail a piece, if there is something in it.
+    fn seal(&mut self) {
+        let room = std::mem::replace(&mut self.room, self.budget.empty());
+        let bytes = std::mem::take(&mut self.tail);
+        if !bytes.is_empty() {
+            self.full_bytes += bytes.len();
+            self.full.push_back(Piece { bytes, room });
+        }
+    }
+
+    /// Moves all of `other` behind these, without a copy of what is long.
+    pub(crate) fn append_all(&mut self, other: &mut Replies) {
+        if self.bytes() == 0 {
+            std::mem::swap(self, other);
+            other.clear_all();
+            return;
+        }
+        if other.full.is_empty() && other.tail.len() <= UNCOUNTED_BYTES {
+            self.tail.append(&mut other.tail);
+        } else {
+            self.seal();
+            self.full_bytes += std::mem::take(&mut other.full_bytes);
+            self.full.append(&mut other.full);
+            std::mem::swap(&mut self.tail, &mut other.tail);
+            std::mem::swap(&mut self.room, &mut other.room);
+        }
+        other.clear_all();
+    }
+
+    /// Forgets all of them, and the memory.
+    pub(crate) fn clear_all(&mut self) {
+        self.full.clear();
+        (self.full_bytes, self.tail) = (0, Vec::new());
+        self.room.shrink(0);
+    }
+
+    /// What goes to the socket first.
+    #[inline]
+    pub(crate) fn front(&self) -> &[u8] {
+        self.full.front().map_or(&self.tail, |piece| &piece.bytes)
+    }
+
+    /// Whether there are pieces before the tail.
+    #[inline]
+    pub(crate) fn has_full(&self) -> bool {
+        !self.full.is_empty()
+    }
+
+    /// The first piece is written, and gives its room back.
+    pub(crate) fn drop_front(&mut self) {
+        if let Some(piece) = self.full.pop_front() {
+            self.full_bytes -= piece.bytes.len();
+        }
+    }
+
+    /// Takes the memory of a tail that is written.
+    #[inline]
+    pub(crate) fn take_written(&mut self) -> Vec<u8> {
+        self.room.shrink(0);
+        std::mem::take(&mut self.tail)
+    }
+
+    /// All of them as one list of bytes, from a place on.
+    pub(crate) fn split_off_all(&mut self, from: Mark) -> Vec<u8> {
+        let mut out = Vec::new();
+        for piece in self.full.range(from.full.min(self.full.len())..) {
+            out.extend_from_slice(&piece.bytes);
+        }
+        out.extend_from_slice(&self.tail);
+        out.drain(..from.tail.min(out.len()));
+        self.rollback(from);
+        out
+    }
+
+    /// All of them as one list of bytes, which is not counted.
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+        match self.full.is_empty() {
+            true => self.tail,
+            false => self.split_off_all(Mark { full: 0, tail: 0 }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Appends an item of so many bytes.
+    fn push(replies: &mut Replies, byte: u8, bytes: usize) -> Result<(), Exhausted> {
+        let so_far = replies.bytes();
+        replies.make_room(bytes, so_far)?;
+        replies.extend(std::iter::repeat_n(byte, bytes));
+        Ok(())
+    }
+
+    fn written(replies: &mut Replies) -> Vec<u8> {
+        let mut out = Vec::new();
+        while replies.has_full() {
+            out.extend_from_slice(replies.front());
+            replies.drop_front();
+        }
+        out.extend_from_slice(replies.front());
+        replies.take_written();
+        out
+    }
+
+    #[test]
+    fn long_answers_have_room_until_they_are_written_and_short_ones_need_none() {
+        let budget = MemoryBudget::new(8 << 20, "max");
+        let mut replies = Replies::new(&budget);
+        push(&mut replies, 1, UNCOUNTED_BYTES).unwrap();
+        assert_eq!(budget.used(), 0);
+        for _ in 0..40 {
+            push(&mut replies, 2, 100_000).unwrap();
+        }
+        let used = budget.used();
+        assert!((4_000_000..6 << 20).contains(&used), "{used}");
+        replies.drop_front();
+        let first = replies.front().len();
+        replies.drop_front();
+        assert!(budget.used() <= used - first);
+        assert_eq!(written(&mut replies).len() + first, 40 * 100_000);
+        assert_eq!((budget.used(), replies.bytes(), replies.held_bytes()), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_is_taken_back_gives_its_room_back() {
+        let budget = MemoryBudget::new(2 << 20, "max");
+        let mut replies = Replies::new(&budget);
+        replies.extend_from_slice(b"before");
+        let mark = replies.mark();
+        replies.extend_from_slice(b"begin of a reply");
+        let refused = loop {
+            if let Err(exhausted) = push(&mut replies, 3, 50_000) {
+                break exhausted;
+            }
+        };
+        assert_eq!(refused.setting, "max");
+        replies.patch(mark, 0, b"BEGIN");
+        replies.rollback(mark);
+        assert_eq!((replies.bytes(), budget.used()), (6, 0));
+        assert_eq!(written(&mut replies), b"before");
+    }
+
+    #[test]
+    fn replies_stay_in_order_however_they_come_together() {
+        let budget = MemoryBudget::new(8 << 20, "max");
+        let mut replies = Replies::new(&budget);
+        let mut expected = Vec::new();
+        for (byte, bytes) in [(1, 10), (2, 300_000), (3, 20), (4, 70_000), (5, 1)] {
+            let mut other = Replies::new(&budget);
+            for part in [bytes / 2, bytes - bytes / 2] {
+                push(&mut other, byte, part).unwrap();
+            }
+            replies.append_all(&mut other);
+            assert_eq!(other.bytes(), 0);
+            expected.extend(std::iter::repeat_n(byte, bytes));
+        }
+        assert_eq!(replies.bytes(), expected.len());
+        let mark = replies.mark();
+        push(&mut replies, 6, 200_000).unwrap();
+        assert!(replies.split_off_all(mark) == vec![6; 200_000]);
+        assert!(written(&mut replies) == expected);
+        assert_eq!(budget.used(), 0);
+    }
+}

@@ -1,0 +1,93 @@
+//! DataFusion's functions with something before or after them: everything else stays theirs.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow_schema::{DataType, FieldRef};
+use datafusion::common::Result;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+
+/// The part of a function that is done otherwise.
+pub(super) trait Around: fmt::Debug + Send + Sync + 'static {
+    /// The types that arguments are cast to.
+    fn coerce_types(&self, inner: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
+        inner.coerce_types(types)
+    }
+
+    /// The computation.
+    fn invoke(&self, inner: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        inner.invoke_with_args(args)
+    }
+}
+
+/// The function with a part of it done otherwise.
+pub(super) fn around(inner: Arc<ScalarUDF>, part: impl Around) -> ScalarUDF {
+    ScalarUDF::new_from_impl(Function { inner, part })
+}
+
+#[derive(Debug)]
+struct Function<A> {
+    inner: Arc<ScalarUDF>,
+    part: A,
+}
+
+// There is one function of each name.
+impl<A> PartialEq for Function<A> {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+}
+
+impl<A> Eq for Function<A> {}
+
+impl<A> Hash for Function<A> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.hash(state);
+    }
+}
+
+impl<A: Around> ScalarUDFImpl for Function<A> {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.part.coerce_types(&self.inner, types)
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.inner.return_field_from_args(args)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        self.inner.simplify(args, info)
+    }
+
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        self.inner.conditional_arguments(args)
+    }
+
+    fn short_circuits(&self) -> bool {
+        self.inner.short_circuits()
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.part.invoke(&self.inner, args)
+    }
+}

@@ -1,0 +1,249 @@
+//! PostgreSQL's protocol, misused: what is begun and not ended, sent and not read, announced and not sent.
+
+mod kept;
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::crowd;
+use crate::load::Door::Postgres;
+use crate::load::{HOLD, Kind, Load, Table};
+use crate::random::Random;
+use crate::target::Target;
+use crate::wire::postgres::{CancelKey, cancel, query, startup};
+
+pub(crate) fn loads() -> Vec<Load> {
+    let t = Table(Kind::Postgres);
+    vec![
+        t.does("unfinished-messages", Postgres, unfinished_messages),
+        t.does("announced-1gb", Postgres, announced_too_long).short(),
+        t.does("announced-250mb-by-500", Postgres, announced_by_many),
+        t.does("portals-450", Postgres, |target| kept::portals(target, 1, 450)).short(),
+        t.does("portals-900-by-20", Postgres, |target| kept::portals(target, 20, 900)),
+        t.does("cursors-500", Postgres, kept::cursors),
+        t.does("cursors-held", Postgres, kept::cursors_held)
+            .open("rows of cursors WITH HOLD are not counted: 1,106 MiB"),
+        t.does("settings-300mb", Postgres, kept::settings).short(),
+        t.does("settings-by-300-sessions", Postgres, kept::settings_by_many)
+            .open("600 texts of 900 KB at once: 766 MiB, and statements wait 10 s"),
+        t.does("savepoints-100000", Postgres, kept::savepoints),
+        t.does("copy-without-end", Postgres, |target| kept::copy(target, b"7\tx\n")),
+        t.does("copy-without-newline", Postgres, |target| kept::copy(target, b"xxxxxxxx")).short(),
+        t.does("copy-by-8-at-once", Postgres, kept::copy_at_once).open("takes 719 MiB"),
+        t.does("copy-to-unread", Postgres, |target| unread(target, 50, "COPY crowd TO STDOUT")),
+        t.does("results-unread-by-50", Postgres, |target| {
+            unread(target, 50, "SELECT * FROM crowd, generate_series(1, 100)")
+        })
+        .short(),
+        t.does("60mb-values-unread-by-8", Postgres, |target| {
+            unread(target, 8, "SELECT repeat('x', 60000000) FROM crowd")
+        }),
+        t.does("30mb-rows-unread-by-50", Postgres, |target| {
+            unread(target, 50, "SELECT repeat(t, 100), repeat(t, 9000) FROM crowd")
+        }),
+        t.does("pipeline-100000-unread", Postgres, pipeline_unread).short(),
+        t.does("pipeline-of-endless-queries", Postgres, pipeline_of_endless)
+            .open("the end of a connection behind unread statements is not seen"),
+        t.does("idle-connections-2000", Postgres, idle_connections),
+        t.does("half-open-startup-2000", Postgres, |target| half_open(target, &[0, 0, 0])),
+        t.does("half-open-tls-1000", Postgres, half_open_tls),
+        t.does("startup-of-1mb", Postgres, startup_of_1mb),
+        t.does("connect-and-go-3000", Postgres, connect_and_go),
+        t.does("garbage-by-500", Postgres, garbage).short(),
+        t.does("cancel-keys-guessed", Postgres, cancel_keys_guessed).short(),
+        t.does("parse-10000-statements", Postgres, kept::parse_many),
+        t.does("prepare-20000-in-sql", Postgres, kept::prepare_many),
+        t.does("bind-65535-parameters", Postgres, kept::bind_many).short(),
+        t.does("bind-of-200mb", Postgres, kept::bind_large),
+    ]
+}
+
+/// Four messages of 200 MB at once, of which the last bytes never come: more than the budget has. What is refused is still read for a while, and
+/// forgotten: what it costs is seen in the member's memory.
+async fn unfinished_messages(target: Target) -> Result<String> {
+    let piece = vec![b'x'; 1 << 20];
+    let sent = crowd(4, |_| {
+        let piece = piece.clone();
+        async move {
+            let mut session = target.session().await?;
+            session.send(&[&[b'Q'][..], &(250_i32 << 20).to_be_bytes()].concat()).await?;
+            let mut sent = 0;
+            // A refusal closes the connection, which a write finds out.
+            while sent < 200 && timeout(HOLD, session.send(&piece)).await.is_ok_and(|result| result.is_ok()) {
+                sent += 1;
+            }
+            Ok((session, sent))
+        }
+    })
+    .await?;
+    sleep(HOLD).await;
+    let total: usize = sent.iter().map(|(_, sent)| sent).sum();
+    Ok(format!("{total} MiB sent"))
+}
+
+async fn announced_too_long(target: Target) -> Result<String> {
+    let mut session = target.session().await?;
+    session.send(&[&[b'Q'][..], &(1_i32 << 30).to_be_bytes(), b"SELECT"].concat()).await?;
+    let answer = session.answer().await?;
+    ensure!(answer.state().is_some_and(|state| ["54000", "53200", "08P01"].contains(&state)), "{answer:?}");
+    Ok(answer.to_string())
+}
+
+async fn announced_by_many(target: Target) -> Result<String> {
+    let open = crowd(500, |_| async move {
+        let mut session = target.session().await?;
+        session.send(&[&[b'Q'][..], &(250_i32 << 20).to_be_bytes(), b"SELECT"].concat()).await?;
+        Ok(session)
+    })
+    .await?;
+    sleep(HOLD).await;
+    Ok(format!("{} wait", open.len()))
+}
+
+/// Statements whose rows nobody reads.
+async fn unread(target: Target, sessions: usize, text: &'static str) -> Result<String> {
+    let open = crowd(sessions, |_| async move {
+        let mut session = target.session().await?;
+        session.send(&query(text)).await?;
+        Ok(session)
+    })
+    .await?;
+    sleep(HOLD * 2).await;
+    Ok(format!("{} unread", open.len()))
+}
+
+/// The member stops reading when nobody takes what it says: then a write waits.
+async fn pipeline_unread(target: Target) -> Result<String> {
+    let mut session = target.session().await?;
+    let statements = query("SELECT t FROM crowd WHERE id = 7").repeat(100_000);
+    let all = timeout(HOLD, session.send(&statements)).await.is_ok();
+    sleep(HOLD).await;
+    Ok(if all { "all taken" } else { "not all taken" }.to_owned())
+}
+
+async fn pipeline_of_endless(target: Target) -> Result<String> {
+    let open = crowd(20, |_| async move {
+        let mut session = target.session().await?;
+        // The member reads ahead a little while a statement runs, and no further.
+        let _ = timeout(HOLD, session.send(&query("SELECT count(*) FROM crowd a, crowd b").repeat(100_000))).await;
+        Ok(session)
+    })
+    .await?;
+    Ok(format!("{} closed", open.len()))
+}
+
+async fn idle_connections(target: Target) -> Result<String> {
+    let open = crowd(2_000, |_| async move { target.session().await }).await?;
+    sleep(HOLD).await;
+    Ok(format!("{} idle", open.len()))
+}
+
+async fn half_open(target: Target, begin: &'static [u8]) -> Result<String> {
+    let open = crowd(2_000, |_| async move {
+        let mut stream = TcpStream::connect(target.postgres).await?;
+        stream.write_all(begin).await?;
+        Ok(stream)
+    })
+    .await?;
+    sleep(HOLD).await;
+    Ok(format!("{} half open", open.len()))
+}
+
+/// The request for TLS, then nothing that TLS would begin with.
+async fn half_open_tls(target: Target) -> Result<String> {
+    let open = crowd(1_000, |index| async move {
+        let mut stream = TcpStream::connect(target.postgres).await?;
+        stream.write_all(&[0, 0, 0, 8, 4, 0xD2, 0x16, 0x2F]).await?;
+        let answer = stream.read_u8().await?;
+        ensure!(answer == b'N', "a request for TLS is answered with {answer}");
+        // Half of them say it again, which nobody may without end.
+        for _ in 0..index % 2 * 1_000 {
+            if stream.write_all(&[0, 0, 0, 8, 4, 0xD2, 0x16, 0x2F]).await.is_err() {
+                break;
+            }
+        }
+        Ok(stream)
+    })
+    .await?;
+    sleep(HOLD).await;
+    Ok(format!("{} half open", open.len()))
+}
+
+async fn startup_of_1mb(target: Target) -> Result<String> {
+    let value = "x".repeat(100);
+    let names: Vec<String> = (0..10_000).map(|index| format!("siege.p{index}")).collect();
+    let parameters: Vec<(&str, &str)> =
+        [("user", "siege")].into_iter().chain(names.iter().map(|name| (name.as_str(), value.as_str()))).collect();
+    let bytes = startup(&parameters);
+    let open = crowd(50, |_| {
+        let bytes = bytes.clone();
+        async move {
+            let mut stream = TcpStream::connect(target.postgres).await?;
+            // It is refused while it is sent, or afterwards.
+            let _ = stream.write_all(&bytes).await;
+            let mut answer = Vec::new();
+            let _ = timeout(HOLD, stream.read_to_end(&mut answer)).await;
+            Ok(answer.first().copied())
+        }
+    })
+    .await?;
+    let refused = open.iter().filter(|tag| **tag != Some(b'R')).count();
+    Ok(format!("{refused} of 50 refused"))
+}
+
+async fn connect_and_go(target: Target) -> Result<String> {
+    for _ in 0..30 {
+        crowd(100, |_| async move {
+            let mut stream = TcpStream::connect(target.postgres).await?;
+            stream.write_all(&startup(&[("user", "siege")])).await?;
+            stream.write_all(&query("SELECT count(*) FROM crowd a, crowd b")).await?;
+            Ok(())
+        })
+        .await?;
+    }
+    Ok("3,000 gone".to_owned())
+}
+
+/// Random bytes, before and after a session has begun.
+async fn garbage(target: Target) -> Result<String> {
+    crowd(500, |index| async move {
+        let mut random = Random::new(target.seed ^ index as u64);
+        let bytes = random.bytes(10_000);
+        if index % 2 == 0 {
+            let mut stream = TcpStream::connect(target.postgres).await?;
+            let _ = stream.write_all(&bytes).await;
+            let _ = timeout(HOLD, stream.read_to_end(&mut Vec::new())).await;
+        } else {
+            let mut session = target.session().await?;
+            let _ = session.send(&bytes).await;
+            while let Ok(Ok(_)) = timeout(HOLD, session.next()).await {}
+        }
+        Ok(())
+    })
+    .await?;
+    Ok("500 sent".to_owned())
+}
+
+/// Guesses must not end a statement of somebody else.
+async fn cancel_keys_guessed(target: Target) -> Result<String> {
+    let mut session = target.session().await?;
+    session.send(&query("SELECT count(*) FROM crowd a, crowd b")).await?;
+    let own = session.canceller().key;
+    for batch in 0..20 {
+        crowd(100, |index| async move {
+            let mut random = Random::new(target.seed.wrapping_add(batch * 100 + index as u64));
+            let secret = random.next() as i32;
+            let of_whom = if index % 2 == 0 { own.session } else { random.next() as i32 & i32::MAX };
+            cancel(target.postgres, CancelKey { session: of_whom, secret }).await
+        })
+        .await?;
+    }
+    if let Ok(answer) = timeout(Duration::from_millis(100), session.answer()).await {
+        anyhow::bail!("a statement that others have guessed at ended with {:?}", answer?);
+    }
+    Ok("2,000 guesses, none right".to_owned())
+}

@@ -1,0 +1,313 @@
+//! One load after the other against one member: the attack, its end, what it has cost, and the verdict.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::assault;
+use crate::bystanders::{Bystanders, STATEMENTS, Seen};
+use crate::cleanup;
+use crate::load::Load;
+use crate::member::{Member, Settings};
+use crate::process::{MIB, Pid};
+use crate::target::Target;
+use crate::wire::http;
+
+/// What a member may have beyond `--memory-max`: the program itself and its threads, the caches of the allocator, the plan of a statement
+/// while it is made, pages of results that are on their way.
+pub(crate) const RESERVE: u64 = 192 * MIB;
+
+/// How soon a load's work must have ended once nobody waits for it any more.
+pub(crate) const ENDED_MAX: Duration = Duration::from_millis(200);
+
+/// What is added to it for the machine: two windows of [`WINDOW`] in which the end is looked for, threads of the load's own side that
+/// share the processors, and compilers that may run beside.
+pub(crate) const ENDED_TOLERANCE: Duration = Duration::from_millis(800);
+
+/// After which time work counts as never ending. The member is replaced then.
+const ENDLESS: Duration = Duration::from_secs(30);
+
+/// The windows in which time on processors is counted.
+const WINDOW: Duration = Duration::from_millis(50);
+
+/// Beyond twice what bystanders need, this much time on processors in a window is still idle: sweeps, the allocator, returning memory.
+const IDLE_SLACK: Duration = Duration::from_millis(8);
+
+/// How long the removal of what a load made may take: ten thousand tables are dropped one by one.
+const CLEANUP_MAX: Duration = Duration::from_secs(60);
+
+/// What may be left of the budget after a load: bystanders' own, and buffers that are kept for a while.
+const BUDGET_KEPT_MAX: u64 = 8 * MIB;
+
+/// How long a new client may wait for its first answer after a load.
+const DOOR_MAX: Duration = Duration::from_secs(10);
+
+/// What a load has come to.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) name: String,
+    pub(crate) door: &'static str,
+    pub(crate) told: String,
+    /// What is wrong; nothing if it passed.
+    pub(crate) wrong: Vec<String>,
+    /// The most memory that the member had, and what it has now, in bytes.
+    pub(crate) peak: u64,
+    pub(crate) resident: u64,
+    /// From the moment when nobody waited for the work any more until the member was idle; none if it went on without end.
+    pub(crate) ended: Option<Duration>,
+    pub(crate) seen: Seen,
+    /// Why it is known to fail.
+    pub(crate) open: Option<&'static str>,
+    /// Whether the member cannot be used any more.
+    pub(crate) is_lost: bool,
+}
+
+/// A member with its bystanders.
+pub(crate) struct Siege {
+    /// Before the member, so that they stop first.
+    bystanders: Bystanders,
+    member: Member,
+    memory_max: u64,
+    patience: Duration,
+    /// The share of a processor that bystanders need.
+    idle: f64,
+}
+
+impl Siege {
+    /// Starts a member, its bystanders, and what the loads find in it; then looks how much of a processor that takes.
+    pub(crate) async fn begin(settings: &Settings, memory_max: u64) -> Result<Siege> {
+        let member = Member::start(settings)?;
+        cleanup::furnish(member.target()).await?;
+        let bystanders = Bystanders::start(member.target()).await.context("starting bystanders")?;
+        let mut siege = Siege { bystanders, member, memory_max, patience: settings.patience, idle: 0.0 };
+        // They log in and plan their statements first.
+        sleep(Duration::from_secs(1)).await;
+        siege.idle = siege.busy(Duration::from_secs(2)).await?;
+        siege.bystanders.seen().await?;
+        Ok(siege)
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        self.member.pid()
+    }
+
+    pub(crate) fn idle(&self) -> f64 {
+        self.idle
+    }
+
+    /// The last lines of the member's log.
+    pub(crate) fn log_tail(&self) -> String {
+        self.member.log_tail()
+    }
+
+    /// Processors in use over this time.
+    async fn busy(&self, time: Duration) -> Result<f64> {
+        let (before, begun) = (self.pid().processor_time()?, Instant::now());
+        sleep(time).await;
+        let used = self.pid().processor_time()?.saturating_sub(before);
+        Ok(used.as_secs_f64() / begun.elapsed().as_secs_f64())
+    }
+
+    /// Runs a load, or several at once, and judges. Of several, what they were told is not judged: each takes from the others.
+    pub(crate) async fn run(&self, loads: &[&Load]) -> Result<Verdict> {
+        let target = self.member.target();
+        self.bystanders.seen().await?;
+        // A member that has ended has no memory any more.
+        let _ = self.pid().forget_peak();
+        let attacks = loads.iter().map(|load| assault::run(load, target, self.patience));
+        let aftermaths = join_all(attacks).await;
+        let over = aftermaths.iter().map(|aftermath| aftermath.over).max().unwrap_or_else(Instant::now);
+        let ended = self.until_idle(over).await;
+        let seen = self.bystanders.seen().await?;
+        let mut verdict = Verdict {
+            name: names(loads),
+            door: loads.first().map_or("", |load| if loads.len() == 1 { load.door.name() } else { "several" }),
+            told: aftermaths.iter().map(|aftermath| aftermath.told.as_str()).collect::<Vec<_>>().join(" | "),
+            wrong: Vec::new(),
+            peak: self.pid().peak().unwrap_or(0),
+            resident: self.pid().resident().unwrap_or(0),
+            ended,
+            seen,
+            open: loads.iter().find_map(|load| load.open),
+            is_lost: false,
+        };
+        if loads.len() == 1 {
+            verdict.wrong.extend(aftermaths.into_iter().filter_map(|aftermath| aftermath.wrong));
+        }
+        self.judge(&mut verdict, target).await;
+        Ok(verdict)
+    }
+
+    async fn judge(&self, verdict: &mut Verdict, target: Target) {
+        if let Some(end) = self.member.end() {
+            verdict.wrong.insert(0, format!("the member {end}"));
+            verdict.is_lost = true;
+            return;
+        }
+        if verdict.peak > self.memory_max + RESERVE {
+            let (peak, limit, reserve) = (verdict.peak / MIB, self.memory_max / MIB, RESERVE / MIB);
+            verdict.wrong.push(format!("{peak} MiB of memory, at most {limit} + {reserve} are allowed"));
+            // It may keep them, and the next load would be judged by what this one has taken.
+            verdict.is_lost = true;
+        }
+        for (name, lane) in verdict.seen.lanes() {
+            if lane.failed > 0 {
+                let of = lane.latencies.count();
+                verdict.wrong.push(format!("{} of {of} {name} failed: {}", lane.failed, lane.errors.join("; ")));
+            }
+        }
+        if verdict.ended.is_none() {
+            verdict.wrong.push(format!("still at work {ENDLESS:?} after its end"));
+            verdict.is_lost = true;
+        }
+        for (door, result) in doors(target).await {
+            if let Err(error) = result {
+                verdict.wrong.push(format!("{door} serves no new client: {error:#}"));
+                verdict.is_lost = true;
+            }
+        }
+        if verdict.is_lost {
+            return;
+        }
+        let removed = timeout(CLEANUP_MAX, cleanup::remove_what_loads_made(target)).await;
+        if let Err(error) = removed.context("no end in time").and_then(|removed| removed) {
+            verdict.wrong.push(format!("what it made cannot be removed: {error:#}"));
+            verdict.is_lost = true;
+        }
+        if let Err(error) = self.budget_is_free(target).await {
+            verdict.wrong.push(format!("{error:#}"));
+            verdict.is_lost = true;
+        }
+    }
+
+    /// Waits until the member does no more than bystanders ask for and runs nothing else; how long that took from `over` on.
+    async fn until_idle(&self, over: Instant) -> Option<Duration> {
+        let mut running = String::new();
+        // One that has died does nothing any more, and cannot be asked.
+        while over.elapsed() < ENDLESS && self.member.end().is_none() {
+            let (before, begun) = (self.pid().processor_time().ok()?, Instant::now());
+            sleep(WINDOW).await;
+            let used = self.pid().processor_time().ok()?.saturating_sub(before);
+            let limit = begun.elapsed().mul_f64(2.0 * self.idle) + IDLE_SLACK;
+            if used > limit {
+                continue;
+            }
+            match timeout(DOOR_MAX, statements_running(self.member.target())).await {
+                Ok(Ok(none)) if none.is_empty() => return Some(begun.saturating_duration_since(over)),
+                Ok(Ok(some)) => running = some,
+                Ok(Err(_)) | Err(_) => {}
+            }
+        }
+        if !running.is_empty() {
+            eprintln!("still running: {running:.200}");
+        }
+        None
+    }
+
+    /// Waits until what was under way has given back its memory: a budget that stays full refuses everybody.
+    async fn budget_is_free(&self, target: Target) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let taken = budget_taken(target).await?;
+            if taken <= BUDGET_KEPT_MAX {
+                return Ok(());
+            }
+            ensure!(begun.elapsed() < DOOR_MAX, "{} MiB of the budget are still taken", taken / MIB);
+            sleep(WINDOW).await;
+        }
+    }
+
+    /// Waits until the member's memory is at most this, in bytes, or the time is over; what it has then.
+    pub(crate) async fn memory_falls_to(&self, bytes: u64, time: Duration) -> Result<u64> {
+        let deadline = Instant::now() + time;
+        loop {
+            let resident = self.pid().resident()?;
+            if resident <= bytes || Instant::now() >= deadline {
+                return Ok(resident);
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+/// The names of loads that ran at once.
+fn names(loads: &[&Load]) -> String {
+    loads.iter().map(|load| load.name).collect::<Vec<_>>().join(" + ")
+}
+
+/// Awaits all, at once.
+async fn join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut pending: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    std::future::poll_fn(|context| {
+        let mut all = true;
+        for (future, output) in &mut pending {
+            if output.is_none() {
+                match future.as_mut().poll(context) {
+                    std::task::Poll::Ready(ready) => *output = Some(ready),
+                    std::task::Poll::Pending => all = false,
+                }
+            }
+        }
+        if all { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    pending.into_iter().filter_map(|(_, output)| output).collect()
+}
+
+/// A statement that runs and is neither a bystander's nor the question itself; empty if there is none.
+async fn statements_running(target: Target) -> Result<String> {
+    const QUESTION: &str = "SELECT stmt FROM sys.jobs";
+    let mut session = target.session().await?;
+    session.send(&crate::wire::postgres::query(QUESTION)).await?;
+    let mut found = String::new();
+    loop {
+        match session.next().await? {
+            b'Z' => return Ok(found),
+            b'D' => {
+                // One column: a count, a length, the text.
+                let text = String::from_utf8_lossy(session.body().get(6..).unwrap_or_default()).into_owned();
+                if text != QUESTION && !STATEMENTS.contains(&text.as_str()) {
+                    found = text;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Bytes of the budget for what is under way, as the member's metrics tell.
+async fn budget_taken(target: Target) -> Result<u64> {
+    const METRIC: &str = "filbert_buffer_bytes ";
+    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let asked = async { target.http().await?.ask(request).await };
+    let answer = timeout(DOOR_MAX, asked).await.context("no metrics in time")??;
+    let value = answer.body.lines().find_map(|line| line.strip_prefix(METRIC));
+    let value = value.with_context(|| format!("no {METRIC}among the metrics"))?;
+    Ok(value.trim().parse::<f64>().context("reading a metric")? as u64)
+}
+
+/// Whether each door serves a new client.
+async fn doors(target: Target) -> [(&'static str, Result<()>); 3] {
+    let limited = async |work: std::pin::Pin<Box<dyn Future<Output = Result<()>>>>| {
+        timeout(DOOR_MAX, work).await.context("no answer in time")?
+    };
+    let postgres = limited(Box::pin(async move {
+        let rows = target.session().await?.done("SELECT n FROM known WHERE id = 1").await?;
+        ensure!(rows == 1, "{rows} rows instead of one");
+        Ok(())
+    }));
+    let over_http = limited(Box::pin(async move {
+        let answer = target.http().await?.ask(&http::statement("SELECT n FROM known WHERE id = 1")).await?;
+        ensure!(answer.status == 200 && answer.body.contains("[[8]]"), "{} {:.200}", answer.status, answer.body);
+        Ok(())
+    }));
+    let hazelcast = limited(Box::pin(async move {
+        let client = target.client().await?;
+        let value = client.sql("SELECT 7", &[]).await?.scalar().await?;
+        client.shutdown().await;
+        ensure!(value.is_some(), "no value of SELECT 7");
+        Ok(())
+    }));
+    [("postgres", postgres.await), ("http", over_http.await), ("hazelcast", hazelcast.await)]
+}
