@@ -76,15 +76,17 @@ fn fuzz_targets(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// Builds all programs as the tests build them: fewer packages would have other features.
+fn programs(workspace: &Workspace) -> Result<()> {
+    shell::run(&mut workspace.cargo("build --release --locked --workspace --bins"))
+}
+
 /// The siege that every test run lays: a selection of the loads, in two minutes at most.
 pub(crate) const SHORT_SIEGE: [&str; 3] = ["--short", "--seed", "1"];
 
 /// Sends a member hostile loads, one after the other.
 pub(crate) fn siege(steps: &mut Steps, options: &[String]) {
-    let built = steps.step("the siege and the member", |workspace| {
-        // As the tests build them: other packages would have other features.
-        shell::run(&mut workspace.cargo("build --release --locked --workspace --bins"))
-    });
+    let built = steps.step("the siege and the member", programs);
     if !built {
         return;
     }
@@ -100,8 +102,7 @@ pub(crate) const SHORT_COMPARISON: [&str; 4] = ["--seed", "1", "--rounds", "1"];
 pub(crate) fn differential(steps: &mut Steps, options: &[String]) {
     let built = steps.step("the oracle and the members", |workspace| {
         tools::postgresql()?;
-        // As the tests build them: other packages would have other features.
-        shell::run(&mut workspace.cargo("build --release --locked --workspace --bins"))
+        programs(workspace)
     });
     if !built {
         return;

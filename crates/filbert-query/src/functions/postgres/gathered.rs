@@ -1,8 +1,6 @@
 //! Aggregates that keep all values: how much memory those take.
 //!
-//! DataFusion counts a text as the sixteen bytes by which an array refers to it, and counts what groups have gathered no longer
-//! once they are handed on, as they are when memory runs short: as an array, divided among the threads, and taken into the
-//! groups there. All of these are there at the same time, so that what is gathered is counted as often.
+//! DataFusion counts a text as the sixteen bytes by which an array refers to it.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray};
@@ -21,9 +19,6 @@ pub(super) struct Gathered {
     /// Bytes of the results that were given so far: one for a group, one for each row of a window.
     given: usize,
 }
-
-/// Copies of what is gathered while groups are handed on.
-const COPIES: usize = 3;
 
 /// Bytes of all results of one accumulator. Not a setting: an accumulator knows none.
 const GIVEN_BYTES_MAX: usize = 128 << 20;
@@ -52,7 +47,7 @@ impl Accumulator for Gathered {
     }
 
     fn size(&self) -> usize {
-        (self.inner.size() + self.bytes).saturating_mul(COPIES)
+        self.inner.size() + self.bytes
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -128,7 +123,7 @@ impl GroupsAccumulator for GatheredGroups {
     }
 
     fn size(&self) -> usize {
-        (self.inner.size() + self.bytes).saturating_mul(COPIES)
+        self.inner.size() + self.bytes
     }
 }
 
