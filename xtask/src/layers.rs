@@ -38,7 +38,19 @@ const LAYERS: &[Layer] = &[
         tests_use: &[],
         network: true,
     },
-    Layer { name: "filbert-query", uses: &["filbert-data", "filbert-grid"], tests_use: &[], network: true },
+    Layer { name: "filbert-dialect", uses: &["filbert-data", "filbert-grid"], tests_use: &[], network: false },
+    Layer {
+        name: "filbert-functions",
+        uses: &["filbert-data", "filbert-dialect", "filbert-grid"],
+        tests_use: &[],
+        network: true,
+    },
+    Layer {
+        name: "filbert-query",
+        uses: &["filbert-data", "filbert-dialect", "filbert-functions", "filbert-grid"],
+        tests_use: &[],
+        network: true,
+    },
     Layer { name: "filbert-wire", uses: &["filbert-data"], tests_use: &[], network: false },
     Layer { name: "filbert-listen", uses: &[], tests_use: &[], network: true },
     Layer {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, ParameterType, Session};
 
-use crate::plan::context::ParameterTypes;
+/// The types of a statement's parameters, `$1` first, as far as they are known before it is planned.
+pub(crate) type ParameterTypes = [Option<ParameterType>];
 
 /// Who asks, for as long as a statement lives.
 #[derive(Clone, Debug, Default)]

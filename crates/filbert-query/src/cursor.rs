@@ -1,158 +1,20 @@
 //! Results as doors read them: batches of a running plan, cut into pages.
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::time::Duration;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
 use datafusion::arrow::compute::cast;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use filbert_data::FieldType;
 use filbert_grid::query::{ColumnMeta, Cursor, Dialect, Page, PageReply, SqlError, SqlErrorCode, arrow_type};
 use futures::StreamExt;
-use tokio::sync::Notify;
-use tokio::time::Instant;
 
-use crate::error::{of_datafusion, panicked};
 use crate::jobs::JobGuard;
-use crate::threads::{Threads, caught};
+use crate::threads::{Threads, caught, ended_early};
 use crate::words::said;
-
-/// What ends a statement early.
-#[derive(Clone, Debug)]
-pub(crate) struct Limits {
-    cancelled: Arc<(AtomicBool, Notify)>,
-    stage: Arc<Stage>,
-    deadline: Option<(Instant, Duration)>,
-}
-
-impl Limits {
-    pub(crate) fn new(timeout: Option<Duration>) -> Self {
-        let deadline = timeout.and_then(|timeout| Some((Instant::now().checked_add(timeout)?, timeout)));
-        Limits { cancelled: Arc::default(), stage: Arc::default(), deadline }
-    }
-
-    pub(crate) fn cancel(&self) {
-        self.cancelled.0.store(true, Ordering::Release);
-        self.cancelled.1.notify_waiters();
-        self.cancelled.1.notify_one();
-    }
-
-    /// Whether the statement was cancelled, or is late.
-    pub(crate) fn are_over(&self) -> bool {
-        self.cancelled.0.load(Ordering::Acquire)
-            || self.deadline.is_some_and(|(deadline, _)| Instant::now() >= deadline)
-    }
-
-    /// The error of a statement that is over.
-    pub(crate) fn why_over(&self) -> SqlError {
-        match self.deadline {
-            Some((_, timeout)) if !self.cancelled.0.load(Ordering::Acquire) => timed_out(timeout),
-            _ => {
-                SqlError::new(SqlErrorCode::Cancelled, "the statement was cancelled by the user").with_sqlstate("57014")
-            }
-        }
-    }
-
-    /// The statement is about to change rows: it is not ended early any more, unless it turns out that it has to wait.
-    ///
-    /// # Errors
-    /// It was ended early: it must not change anything.
-    pub(crate) fn begin_changes(&self) -> Result<Changing<'_>, SqlError> {
-        match self.stage.go(CHANGING) {
-            Ok(_) | Err(CHANGING) => Ok(Changing(&self.stage)),
-            Err(_) => Err(self.why_over()),
-        }
-    }
-
-    /// Runs something until it is done, cancelled, or out of time. What is changing rows is done soon.
-    pub(crate) async fn run<T>(&self, work: impl Future<Output = Result<T, SqlError>>) -> Result<T, SqlError> {
-        let cancelled = async {
-            if !self.cancelled.0.load(Ordering::Acquire) {
-                self.cancelled.1.notified().await;
-            }
-        };
-        let late = async {
-            match self.deadline {
-                Some((deadline, timeout)) => {
-                    tokio::time::sleep_until(deadline).await;
-                    timeout
-                }
-                None => std::future::pending().await,
-            }
-        };
-        let mut work = pin!(work);
-        let over = tokio::select! {
-            biased;
-            () = cancelled => self.why_over(),
-            timeout = late => timed_out(timeout),
-            done = &mut work => return done,
-        };
-        loop {
-            // Asked for before the look at the stage, it misses no change of it.
-            let opened = self.stage.opened.notified();
-            match self.stage.go(ENDED) {
-                Err(CHANGING) => tokio::select! {
-                    biased;
-                    done = &mut work => return done,
-                    () = opened => {}
-                },
-                _ => return Err(over),
-            }
-        }
-    }
-}
-
-/// Whether a statement may still be ended, is ended, or is changing rows.
-#[derive(Debug, Default)]
-struct Stage {
-    at: AtomicU8,
-    /// Told when a statement that was changing rows turns out to have changed none.
-    opened: Notify,
-}
-
-impl Stage {
-    /// From open to another stage, or the stage that it is at instead.
-    fn go(&self, to: u8) -> Result<u8, u8> {
-        self.at.compare_exchange(OPEN, to, Ordering::AcqRel, Ordering::Acquire)
-    }
-}
-
-const OPEN: u8 = 0;
-const CHANGING: u8 = 1;
-const ENDED: u8 = 2;
-
-/// A statement that is changing rows. Dropped, it has changed nothing.
-pub(crate) struct Changing<'l>(&'l Stage);
-
-impl Changing<'_> {
-    /// The rows are changed: what is told of the statement is that.
-    pub(crate) fn done(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Changing<'_> {
-    fn drop(&mut self) {
-        self.0.at.store(OPEN, Ordering::Release);
-        self.0.opened.notify_waiters();
-    }
-}
-
-/// The error for a task that did not come to its end.
-pub(crate) fn ended_early(error: tokio::task::JoinError) -> SqlError {
-    match error.try_into_panic() {
-        Ok(panic) => panicked(panic.as_ref()),
-        Err(_) => SqlError::new(SqlErrorCode::Cancelled, "the statement was cancelled").with_sqlstate("57014"),
-    }
-}
-
-fn timed_out(timeout: Duration) -> SqlError {
-    let text = format!("the statement did not end within its timeout of {} ms", timeout.as_millis());
-    SqlError::new(SqlErrorCode::Timeout, text).with_sqlstate("57014")
-}
+use filbert_functions::ending::Limits;
+use filbert_functions::error::of_datafusion;
 
 /// The columns in the Arrow types that doors know: some functions count in types without a sign.
 pub(crate) fn as_promised(batch: RecordBatch, columns: &[ColumnMeta]) -> Result<RecordBatch, SqlError> {
@@ -346,6 +208,14 @@ impl Cursor for RunningRows {
             }
         });
     }
+}
+
+/// Rows of one text column.
+pub(crate) fn text_rows<'t>(name: &str, texts: impl Iterator<Item = &'t str>) -> Result<RecordBatch, SqlError> {
+    let array = StringViewArray::from_iter_values(texts);
+    let schema = Schema::new(vec![Field::new(name, DataType::Utf8View, false)]);
+    RecordBatch::try_new(Arc::new(schema), vec![Arc::new(array)])
+        .map_err(|error| SqlError::new(SqlErrorCode::Generic, error.to_string()))
 }
 
 #[cfg(test)]

@@ -8,16 +8,16 @@ use filbert_data::FieldType;
 use filbert_grid::query::{ColumnMeta, Command, Description, SqlError, WriteMode};
 
 use crate::asker::Asker;
-use crate::dialect::{FileFormat, Parsed, ParsedStatement, Place, TableStatement, schema_of};
+use crate::asker::ParameterTypes;
+use crate::core::Core;
 use crate::dml::literals::parameter;
 use crate::dml::returning::Returning;
 use crate::dml::targets::{column_index, target_columns};
-use crate::engine::Inner;
-use crate::plan::context::ParameterTypes;
 use crate::plan::planner::{PlannedQuery, unaliased};
 use crate::plans::Plan;
 use crate::row_writer::copy_writer;
 use crate::session;
+use filbert_dialect::{FileFormat, Parsed, ParsedStatement, Place, TableStatement, schema_of};
 
 /// The column of statements that answer with lines of text.
 fn lines(name: &str) -> Arc<[ColumnMeta]> {
@@ -26,7 +26,7 @@ fn lines(name: &str) -> Arc<[ColumnMeta]> {
 
 /// Describes a statement; `types` are those of its parameters that the caller knows.
 pub(crate) async fn describe(
-    engine: &Inner,
+    engine: &Core,
     text: &str,
     asker: &Asker,
     types: &ParameterTypes,
@@ -37,7 +37,7 @@ pub(crate) async fn describe(
 
 /// Describes a plan.
 pub(crate) fn of_plan(
-    engine: &Inner,
+    engine: &Core,
     asker: &Asker,
     plan: &Plan,
     types: &ParameterTypes,
@@ -120,7 +120,7 @@ fn told_by_parameters(planned: &PlannedQuery, known: &ParameterTypes) -> Arc<[Co
 }
 
 /// What `RETURNING` tells.
-fn told(engine: &Inner, asker: &Asker, statement: &ParsedStatement) -> Result<Option<Arc<[ColumnMeta]>>, SqlError> {
+fn told(engine: &Core, asker: &Asker, statement: &ParsedStatement) -> Result<Option<Arc<[ColumnMeta]>>, SqlError> {
     let (table, alias) = match &statement.parsed {
         Parsed::Insert(insert) => (&insert.table, &insert.alias),
         Parsed::Update(update) => (&update.table, &update.alias),
@@ -136,7 +136,7 @@ fn told(engine: &Inner, asker: &Asker, statement: &ParsedStatement) -> Result<Op
 
 /// The types of the columns that parameters are given to; those that expressions ask for where they stand within one.
 fn wanted(
-    engine: &Inner,
+    engine: &Core,
     statement: &ParsedStatement,
     asked: &[Option<FieldType>],
 ) -> Result<Vec<Option<FieldType>>, SqlError> {

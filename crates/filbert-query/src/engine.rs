@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_array::{RecordBatch, StringViewArray};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::RecordBatch;
+use arrow_schema::{Field, Schema};
 use chrono::Utc;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -22,31 +22,34 @@ use crate::asker::{Asker, dialect_of, plan_key};
 use crate::catalog::Catalog;
 use crate::config::QueryConfig;
 use crate::copy;
-use crate::cursor::{Limits, ReadyRows, RunningRows, ended_early};
+use crate::core::Core;
+use crate::cursor::{ReadyRows, RunningRows, text_rows};
 use crate::ddl;
 use crate::describe;
-use crate::dialect::{Parsed, ParsedStatement, SessionCommand, TableStatement};
 use crate::dml::{Changed, Dml};
-use crate::error::{of_datafusion, parsing_error};
 use crate::explain;
 use crate::jobs::{JobGuard, Jobs};
+use crate::memory::MemoryLimits;
 use crate::paths::{self, Path};
-use crate::plan::ending;
 use crate::plan::fairness::fair;
-use crate::plan::memory::MemoryLimits;
 use crate::plan::planner::{PlannedQuery, bind, with_parameters};
 use crate::plan::session::Sessions;
 use crate::plan::soft_limits;
 use crate::plans::{Plan, PlanCacheStatistics, Plans};
 use crate::predicates;
 use crate::row_writer;
+use crate::server::Server;
 use crate::session;
 use crate::short::ShortDml;
-use crate::surroundings::Server;
 use crate::tables::Tables;
 use crate::template::Template;
+use crate::threads::ended_early;
 use crate::threads::{Threads, caught, caught_here};
 use crate::words::said;
+use filbert_dialect::{Parsed, ParsedStatement, SessionCommand, TableStatement};
+use filbert_functions::ending;
+use filbert_functions::ending::Limits;
+use filbert_functions::error::{of_datafusion, parsing_error};
 
 /// How often a statement is planned anew because what it reads was altered while it ran.
 const REPLANS_MAX: usize = 3;
@@ -62,19 +65,10 @@ pub struct QueryStatistics {
     pub mappings: usize,
 }
 
-pub(crate) struct Inner {
-    pub(crate) config: QueryConfig,
-    pub(crate) tables: Arc<Tables>,
-    pub(crate) sessions: Sessions,
-    pub(crate) threads: Threads,
-    pub(crate) jobs: Arc<Jobs>,
-    pub(crate) plans: Plans,
-}
-
 /// The query engine of a member.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    inner: Arc<Core>,
 }
 
 impl fmt::Debug for Engine {
@@ -100,7 +94,7 @@ impl Engine {
         let sessions = Sessions::new(&config, limits, &server)?;
         let threads = Threads::start(config.threads)?;
         let plans = Plans::new(config.plans_max);
-        let engine = Engine { inner: Arc::new(Inner { config, tables, sessions, threads, plans, jobs }) };
+        let engine = Engine { inner: Arc::new(Core { config, tables, sessions, threads, plans, jobs }) };
         grid.serve_queries(Arc::new(engine.clone()));
         Ok(engine)
     }
@@ -240,7 +234,7 @@ fn internal(error: SqlError) -> GridError {
     GridError::Internal(error.message)
 }
 
-impl Inner {
+impl Core {
     /// What ends a statement that begins now: its own timeout, its session's, or the member's.
     fn limits_of(&self, statement: &Statement<'_>) -> Limits {
         let of_session = || statement.session.and_then(|session| session::statement_timeout_ms(session));
@@ -354,7 +348,7 @@ fn note_changed(session: Option<&Arc<Session>>, changed: &Result<StatementResult
 
 /// A statement on its way.
 struct Task {
-    inner: Arc<Inner>,
+    inner: Arc<Core>,
     text: String,
     asker: Asker,
     parameters: Vec<Value<'static>>,
@@ -496,7 +490,7 @@ impl Task {
     }
 
     async fn change(&self, parsed: &Parsed) -> Result<StatementResult, SqlError> {
-        let dml = Dml::begins(&self.inner, &self.asker, Some(self.limits.clone()))?;
+        let dml = Dml::begins(&self.inner.tables, &self.inner.sessions, &self.asker, Some(self.limits.clone()))?;
         let changed = match parsed {
             Parsed::Insert(insert) => dml.insert(insert, &self.parameters).await,
             Parsed::Update(update) => dml.update(update, &self.parameters).await,
@@ -569,7 +563,7 @@ impl Task {
 
 fn retyped(columns: &Arc<[ColumnMeta]>, schema: &Schema) -> Arc<[ColumnMeta]> {
     let field = |(column, field): (&ColumnMeta, &Arc<Field>)| {
-        let found = crate::types::field_type_of(field);
+        let found = filbert_functions::types::field_type_of(field);
         // What metadata told is not lost for a type that is the same in Arrow.
         let same =
             filbert_grid::query::arrow_type(&column.field_type) == *field.data_type() || field.data_type().is_null();
@@ -582,18 +576,10 @@ fn retyped(columns: &Arc<[ColumnMeta]>, schema: &Schema) -> Arc<[ColumnMeta]> {
 fn ready(rows: RecordBatch) -> StatementResult {
     let of_field = |field: &Arc<Field>| ColumnMeta {
         name: field.name().clone(),
-        field_type: crate::types::field_type_of(field),
+        field_type: filbert_functions::types::field_type_of(field),
         nullable: field.is_nullable(),
         pg_type: None,
     };
     let columns = rows.schema().fields().iter().map(of_field).collect();
     StatementResult::Rows(Box::new(ReadyRows::new(columns, rows)))
-}
-
-/// Rows of one text column.
-pub(crate) fn text_rows<'t>(name: &str, texts: impl Iterator<Item = &'t str>) -> Result<RecordBatch, SqlError> {
-    let array = StringViewArray::from_iter_values(texts);
-    let schema = Schema::new(vec![Field::new(name, DataType::Utf8View, false)]);
-    RecordBatch::try_new(Arc::new(schema), vec![Arc::new(array)])
-        .map_err(|error| SqlError::new(SqlErrorCode::Generic, error.to_string()))
 }

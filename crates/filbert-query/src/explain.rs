@@ -10,9 +10,9 @@ use filbert_data::Value;
 use filbert_grid::query::SqlError;
 use futures::StreamExt;
 
-use crate::dialect::Parsed;
-use crate::error::of_datafusion;
 use crate::short::ShortQuery;
+use filbert_dialect::Parsed;
+use filbert_functions::error::of_datafusion;
 
 /// A plan of DataFusion; analyzed, it is run to its end and shows the rows and the time of each step.
 pub(crate) async fn plan(

@@ -14,7 +14,7 @@ use filbert_grid::query::{Session, SqlError};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use crate::cursor::Limits;
+use filbert_functions::ending::Limits;
 
 /// One of this many statements that are answered in place is put into the log.
 pub(crate) const SAMPLE_EVERY: u32 = 64;

@@ -4,8 +4,8 @@ use filbert_grid::query::Dialect;
 
 use crate::asker::Asker;
 use crate::catalog::Catalog;
-use crate::dialect::{DEFAULT_SCHEMAS, Places, in_schema};
 use crate::session::search_path;
+use filbert_dialect::{DEFAULT_SCHEMAS, Places, in_schema};
 
 /// Schemas in which no names of users are.
 const OF_THE_SYSTEM: [&str; 4] = ["pg_catalog", "information_schema", "sys", "blob"];

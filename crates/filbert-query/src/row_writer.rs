@@ -17,8 +17,7 @@ use filbert_grid::{ErrorKind, threads};
 
 use crate::asker::Asker;
 use crate::catalog::{MappingColumn, Shared};
-use crate::cursor::Limits;
-use crate::dialect::{Insert, Parsed, ParsedStatement};
+use crate::core::Core;
 use crate::dml::adding::Adding;
 use crate::dml::apply::Waiting;
 use crate::dml::inserter::{Inserter, Scratch};
@@ -26,13 +25,14 @@ use crate::dml::literals::{constant, is_default, parameter};
 use crate::dml::pending::Pending;
 use crate::dml::rows::RowMaker;
 use crate::dml::targets::{fit_targets, target_columns};
-use crate::engine::Inner;
-use crate::error::data_error;
+use crate::occasion::Occasion;
 use crate::plans::Plan;
 use crate::session::check_may_change;
-use crate::surroundings::Occasion;
 use crate::tables::Tables;
 use crate::words::said;
+use filbert_dialect::{Insert, Parsed, ParsedStatement};
+use filbert_functions::ending::Limits;
+use filbert_functions::error::data_error;
 
 /// Where a column's value comes from.
 enum Cell {
@@ -47,7 +47,7 @@ enum Cell {
 /// # Errors
 /// The statement cannot be understood, or is not one that takes rows: the kind is `UnsupportedOperation` then.
 pub(crate) async fn row_writer(
-    engine: &Inner,
+    engine: &Core,
     text: &str,
     asker: &Asker,
     mode: WriteMode,
@@ -74,7 +74,7 @@ pub(crate) async fn row_writer(
     fit_targets(&mapping, &insert.columns, &mut targets, rows.len());
     if rows.len() != targets.len() {
         let text = format!("{} columns are to be written and there are {} values", targets.len(), rows.len());
-        return Err(crate::error::parsing_error(text));
+        return Err(filbert_functions::error::parsing_error(text));
     }
     let mut cells = Vec::with_capacity(targets.len());
     let mut columns: Vec<ColumnMeta> = (1..=statement.parameters).map(unused).collect();
@@ -115,7 +115,7 @@ pub(crate) async fn row_writer(
 /// # Errors
 /// There is no such table or column.
 pub(crate) fn copy_writer(
-    engine: &Inner,
+    engine: &Core,
     asker: &Asker,
     table: &str,
     names: &[String],
@@ -175,7 +175,7 @@ fn given(maker: &RowMaker, cells: &[(usize, Cell)]) -> Vec<bool> {
 }
 
 /// Where rows are kept until all are there, if all or none are to be written.
-fn adding(engine: &Inner, inserter: &Inserter, mode: WriteMode) -> Option<Adding> {
+fn adding(engine: &Core, inserter: &Inserter, mode: WriteMode) -> Option<Adding> {
     let pending = || Pending::new(inserter.table().map(), Some(engine.sessions.memory_for_changes()));
     (mode == WriteMode::All).then(|| Adding::new(inserter, pending(), false))
 }
@@ -264,7 +264,7 @@ impl Writer {
 
     /// Notes in the session what was changed.
     fn note(&self, count: u64) {
-        if let Some(session) = self.occasion.surroundings().session() {
+        if let Some(session) = self.occasion.context().session() {
             session.note_run();
             session.note_changes(count);
         }

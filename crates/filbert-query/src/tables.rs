@@ -4,25 +4,23 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 
-use async_trait::async_trait;
-use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
-use datafusion::common::DataFusionError;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query};
 use filbert_data::{Blob, FieldPath, FieldType, Formats, IdsLayout, SchemaSource, Side};
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
-use filbert_grid::{Cluster, Definitions, Grid, GridError, Map, PartitionId};
+use filbert_grid::{Cluster, ColumnConfig, Definitions, Grid, GridError, Map, PartitionId};
 use tokio::sync::oneshot;
 
 use crate::catalog::{Catalog, EntryFormat, Mapping, MappingColumn};
-use crate::catalogs::{self, SystemSchema};
-use crate::dialect::{self, DEFAULT_SCHEMAS, Parsed, in_schema};
-use crate::error::{carried, parsing_error};
 use crate::paths::Path;
-use crate::plan::session::{PARTITIONED, SCHEMA};
-use crate::scan::provider::MapProvider;
 use crate::scan::table::{MapTable, TableColumn};
-use crate::surroundings::Server;
-use crate::walk;
+use filbert_dialect::walk;
+use filbert_dialect::{self as dialect, Parsed};
+use filbert_functions::error::parsing_error;
+
+/// The schema of mappings, views and maps.
+pub(crate) const SCHEMA: &str = "public";
+/// The schema in which Hazelcast finds maps without a mapping.
+pub(crate) const PARTITIONED: &str = "partitioned";
 
 /// The stored key as a whole, for statements that change entries.
 pub(crate) const RAW_KEY: &str = "$key";
@@ -121,7 +119,7 @@ impl Tables {
         // Also of maps that are new.
         for mapping in self.catalog.mappings() {
             if let Some(map) = grid.existing_map(&mapping.external_name)
-                && let Err(error) = crate::ddl::keep_in(&map, &mapping)
+                && let Err(error) = keep_in(&map, &mapping)
             {
                 tracing::warn!(mapping = mapping.name, "its columns are not kept here: {}", error.message);
             }
@@ -153,7 +151,7 @@ impl Tables {
         self.find_as(name, false)
     }
 
-    fn find_as(&self, name: &str, raw: bool) -> Result<Option<Mapped>, SqlError> {
+    pub(crate) fn find_as(&self, name: &str, raw: bool) -> Result<Option<Mapped>, SqlError> {
         let grid = self.grid()?;
         let (mapping, map) = match self.catalog.mapping_with(name, |mapping| grid.map(&mapping.external_name)) {
             Some(found) => found,
@@ -251,32 +249,6 @@ impl Tables {
         over
     }
 
-    /// Fails unless there is such a table, with a suggestion where one helps.
-    pub(crate) fn check(&self, schema: Option<&str>, name: &str, dialect: Dialect) -> Result<(), SqlError> {
-        if let Some(schema) = schema.filter(|schema| catalogs::is_system_schema(schema, dialect)) {
-            if catalogs::has(schema, name, dialect) {
-                return Ok(());
-            }
-            let name = format!("{schema}.{name}");
-            let text = format!("relation {name:?} does not exist");
-            let error = SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("42P01");
-            return Err(error.about(SqlSubject::Relation { name, nearest: None }));
-        }
-        let own = [SCHEMA, PARTITIONED, RAW_SCHEMA];
-        let other = schema.filter(|schema| !own.contains(schema) && !DEFAULT_SCHEMAS.contains(schema));
-        let name = &other.map_or_else(|| name.to_owned(), |schema| in_schema(schema, name));
-        // Names without a schema are also looked for in PostgreSQL's catalog.
-        if self.find(name)?.is_some() || schema.is_none() && catalogs::has(catalogs::PG_CATALOG, name, dialect) {
-            return Ok(());
-        }
-        if let Some(schema) = other.filter(|schema| !self.catalog.has_schema(schema)) {
-            let text = format!("schema {schema:?} is not there, expected {SCHEMA:?}");
-            let error = SqlError::new(SqlErrorCode::ObjectNotFound, text).with_sqlstate("3F000");
-            return Err(error.about(SqlSubject::Schema { name: schema.to_owned(), relation: name.clone() }));
-        }
-        Err(self.not_found(name))
-    }
-
     /// The error for a name that is no table's.
     pub(crate) fn not_found(&self, name: &str) -> SqlError {
         let mut text = format!("Object '{name}' not found, did you forget to CREATE MAPPING?");
@@ -343,82 +315,32 @@ pub(crate) fn table_of(mapping: &Mapping, map: Arc<Map>, schemas: Arc<dyn Schema
     }
 }
 
-/// The catalog of DataFusion over the tables, as a dialect has it.
-#[derive(Debug)]
-pub(crate) struct TableCatalog {
-    public: Arc<PublicSchema>,
-    raw: Arc<PublicSchema>,
-    server: Arc<Server>,
-    dialect: Dialect,
+/// Has a map keep beside its entries what its mapping declares: layouts of values, and columns. The map is, or is to be, the mapping's.
+pub(crate) fn keep_in(map: &Map, mapping: &Mapping) -> Result<(), SqlError> {
+    let layout = |format: &EntryFormat| match format {
+        EntryFormat::Ids(layout) => Some(Arc::new(layout.clone())),
+        _ => None,
+    };
+    map.set_ids_layouts(layout(&mapping.key_format), layout(&mapping.value_format))?;
+    // Of some types there are no columns: they are read from the rows.
+    let is_kept = |field_type: &FieldType| mapping.table.is_none() || has_columns(field_type);
+    let columns = mapping.columns.iter().filter(|column| !column.hidden && !column.path.path.finds_many());
+    let columns = columns.filter(|column| is_kept(&column.field_type));
+    let columns =
+        columns.map(|column| ColumnConfig { field: column.path.clone(), field_type: column.field_type.clone() });
+    map.set_columns(if mapping.columnar { columns.collect() } else { Vec::new() })?;
+    Ok(())
 }
 
-impl TableCatalog {
-    pub(crate) fn new(server: &Arc<Server>, dialect: Dialect) -> Self {
-        let schema = |raw| {
-            let system = SystemSchema::find(catalogs::PG_CATALOG, server, dialect);
-            Arc::new(PublicSchema { tables: server.tables.clone(), raw, name: None, system })
-        };
-        TableCatalog { public: schema(false), raw: schema(true), server: server.clone(), dialect }
-    }
-}
-
-impl CatalogProvider for TableCatalog {
-    fn schema_names(&self) -> Vec<String> {
-        [SCHEMA, PARTITIONED, catalogs::INFORMATION_SCHEMA].map(str::to_owned).to_vec()
-    }
-
-    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        match name {
-            PARTITIONED => Some(self.public.clone()),
-            name if DEFAULT_SCHEMAS.contains(&name) => Some(self.public.clone()),
-            RAW_SCHEMA => Some(self.raw.clone()),
-            name => {
-                if let Some(system) = SystemSchema::find(name, &self.server, self.dialect) {
-                    return Some(Arc::new(system));
-                }
-                let tables = self.public.tables.clone();
-                Some(Arc::new(PublicSchema { tables, raw: false, name: Some(name.to_owned()), system: None }))
-            }
-        }
-    }
-}
-
-/// Mappings, and maps without one.
-#[derive(Debug)]
-struct PublicSchema {
-    tables: Arc<Tables>,
-    /// Whether tables have their stored keys and values as columns.
-    raw: bool,
-    /// Its name, if it is not the default schema.
-    name: Option<String>,
-    /// Where names are looked for that no table has.
-    system: Option<SystemSchema>,
-}
-
-impl PublicSchema {
-    /// The name in the catalog of a table of the schema.
-    fn in_catalog(&self, name: &str) -> String {
-        match &self.name {
-            Some(schema) => in_schema(schema, name),
-            None => name.to_owned(),
-        }
-    }
-}
-
-#[async_trait]
-impl SchemaProvider for PublicSchema {
-    fn table_names(&self) -> Vec<String> {
-        self.tables.catalog.mapping_names()
-    }
-
-    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
-        let found = self.tables.find_as(&self.in_catalog(name), self.raw).map_err(carried)?;
-        let found = found.map(|mapped| Arc::new(MapProvider(mapped.table)) as Arc<dyn TableProvider>);
-        Ok(found.or_else(|| self.system.as_ref()?.relation(name)))
-    }
-
-    fn table_exist(&self, name: &str) -> bool {
-        matches!(self.tables.find(&self.in_catalog(name)), Ok(Some(_)))
-            || self.system.as_ref().is_some_and(|system| system.table_exist(name))
-    }
+/// Whether a map can keep columns of a type.
+fn has_columns(field_type: &FieldType) -> bool {
+    !matches!(
+        field_type,
+        FieldType::Decimal(None | Some((39.., _)))
+            | FieldType::Uuid
+            | FieldType::Object
+            | FieldType::Binary
+            | FieldType::Interval
+            | FieldType::Array(_)
+    )
 }

@@ -3,14 +3,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{GridError, threads};
 use futures::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::error::panicked;
-use crate::plan::ending;
+use filbert_functions::ending;
+use filbert_functions::error::panicked;
 
 /// Runs a part of a statement, whose panic is an error of the statement and of nothing else.
 pub(crate) async fn caught<T>(work: impl Future<Output = Result<T, SqlError>>) -> Result<T, SqlError> {
@@ -20,6 +20,14 @@ pub(crate) async fn caught<T>(work: impl Future<Output = Result<T, SqlError>>) -
 /// As [`caught`], in the caller's thread.
 pub(crate) fn caught_here<T>(work: impl FnOnce() -> Result<T, SqlError>) -> Result<T, SqlError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+}
+
+/// The error for a task that did not come to its end.
+pub(crate) fn ended_early(error: tokio::task::JoinError) -> SqlError {
+    match error.try_into_panic() {
+        Ok(panic) => panicked(panic.as_ref()),
+        Err(_) => SqlError::new(SqlErrorCode::Cancelled, "the statement was cancelled").with_sqlstate("57014"),
+    }
 }
 
 /// Threads for queries. They end with the last clone of this.
@@ -88,7 +96,7 @@ impl Threads {
         async move {
             match running.await {
                 Ok(result) => result,
-                Err(error) => Err(crate::cursor::ended_early(error)),
+                Err(error) => Err(ended_early(error)),
             }
         }
     }

@@ -4,8 +4,8 @@
 use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlError, SqlSubject};
 
-use crate::catalogs::{crate_type, types};
-use crate::dialect::place_of_relation;
+use filbert_dialect::place_of_relation;
+use filbert_functions::pg_types;
 
 /// An error of a statement as a dialect says it.
 pub(crate) fn said(error: SqlError, text: &str, dialect: Dialect) -> SqlError {
@@ -50,8 +50,8 @@ fn syntax_error(error: SqlError) -> SqlError {
 
 /// A type's name in PostgreSQL.
 fn type_name(field_type: &FieldType) -> String {
-    let (oid, modifier) = types::of_field_type(field_type);
-    types::format(oid, Some(modifier))
+    let (oid, modifier) = pg_types::of_field_type(field_type);
+    pg_types::format(oid, Some(modifier))
 }
 
 fn type_names(arguments: &[FieldType], name: fn(&FieldType) -> String) -> String {
@@ -99,19 +99,19 @@ fn in_cratedb(subject: &SqlSubject) -> String {
         SqlSubject::AmbiguousColumn { name } => format!("Column \"{name}\" is ambiguous"),
         SqlSubject::Function { name, arguments: None, .. } => format!("Unknown function: {name}"),
         SqlSubject::Function { name, arguments: Some(arguments), .. } => {
-            let arguments = type_names(arguments, crate_type);
+            let arguments = type_names(arguments, pg_types::crate_type);
             format!("Invalid arguments in: {name} with ({arguments})")
         }
         SqlSubject::Operator { sign, arguments } => {
-            format!("Unknown operator: {sign} for types ({})", type_names(arguments, crate_type))
+            format!("Unknown operator: {sign} for types ({})", type_names(arguments, pg_types::crate_type))
         }
         SqlSubject::Ungrouped { name } => {
             format!("'{name}' must appear in the GROUP BY clause or be used in an aggregation function.")
         }
         SqlSubject::Text { text, field_type } => {
-            format!("Cannot cast `'{text}'` of type `text` to type `{}`", crate_type(field_type))
+            format!("Cannot cast `'{text}'` of type `text` to type `{}`", pg_types::crate_type(field_type))
         }
-        SqlSubject::OutOfRange { field_type } => format!("{} out of range", crate_type(field_type)),
+        SqlSubject::OutOfRange { field_type } => format!("{} out of range", pg_types::crate_type(field_type)),
     }
 }
 

@@ -171,6 +171,16 @@ impl SqlError {
     }
 }
 
+/// A value cannot be read or computed: SQLSTATE 22000, unless another one is set.
+pub fn data_error(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlErrorCode::DataException, message).with_sqlstate("22000")
+}
+
+/// A statement cannot be understood: SQLSTATE 42601, unless another one is set.
+pub fn parsing_error(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlErrorCode::Parsing, message).with_sqlstate("42601")
+}
+
 impl From<GridError> for SqlError {
     fn from(error: GridError) -> Self {
         let code = match &error {

@@ -27,7 +27,7 @@ mod write;
 
 pub use block::{Notice, Severity};
 pub use describe::{Command, CopyFormat, CopyKind, DescribeReply, Description};
-pub use error::{SqlError, SqlErrorCode, SqlSubject};
+pub use error::{SqlError, SqlErrorCode, SqlSubject, data_error, parsing_error};
 pub use figures::EngineFigures;
 pub use map_query::{
     Answer, Ending, EntryFilter, EntryProjection, MapQuery, OwnedMapQuery, PageEnd, Paging, PreparedQuery,

@@ -4,7 +4,7 @@ use filbert_data::{FieldType, IdsLayout, Side};
 use filbert_grid::query::SqlError;
 use serde::{Deserialize, Serialize};
 
-use crate::error::parsing_error;
+use filbert_functions::error::parsing_error;
 
 /// The format of one half of a mapping's entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

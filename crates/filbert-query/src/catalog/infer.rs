@@ -7,7 +7,7 @@ use filbert_grid::query::SqlError;
 
 use super::format::{EntryFormat, options_of};
 use super::mapping::{KEY, Mapping, MappingColumn, THIS};
-use crate::error::data_error;
+use filbert_functions::error::data_error;
 
 /// What one half of an entry tells.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::format::{EntryFormat, Options, format_of};
 use super::infer::{Half, half_of};
 use super::table::TableFacts;
-use crate::dialect::{ColumnDeclaration, CreateMapping};
-use crate::error::parsing_error;
+use filbert_dialect::{ColumnDeclaration, CreateMapping};
+use filbert_functions::error::parsing_error;
 
 /// The column that is the whole key.
 pub(super) const KEY: &str = "__key";

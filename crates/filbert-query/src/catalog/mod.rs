@@ -10,7 +10,6 @@
 //! anywhere else (`shared.rs`).
 
 mod ddl;
-mod declared;
 mod format;
 mod gates;
 mod infer;
@@ -38,17 +37,17 @@ use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
 use parking_lot::RwLock;
 
 pub(crate) use ddl::{ddl, external_name};
-pub(crate) use declared::{DeclaredType, ObjectPolicy, member_of};
+use filbert_functions::nearest;
 pub(crate) use format::EntryFormat;
 pub(crate) use gates::{Gates, Shared};
 pub(crate) use infer::infer;
 pub(crate) use mapping::{Mapping, MappingColumn, resolve};
-pub(crate) use names::{nearest, unknown_column};
+pub(crate) use names::unknown_column;
 pub(crate) use sequence::Sequence;
-pub(crate) use table::{CheckFacts, ColumnFacts, Expression, Identity, ROW_ID, RowIds, TableFacts};
+pub(crate) use table::{CheckFacts, ColumnFacts, Identity, ROW_ID, RowIds, TableFacts};
 
-use crate::dialect::DEFAULT_SCHEMAS;
-use crate::error::parsing_error;
+use filbert_dialect::DEFAULT_SCHEMAS;
+use filbert_functions::error::parsing_error;
 
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq)]

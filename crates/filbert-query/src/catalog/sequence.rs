@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::dialect::Counting;
+use filbert_dialect::Counting;
 
 /// A counter: its first value, then by steps to its end, then from its other end on if it is a cycle.
 #[derive(Debug)]

@@ -10,16 +10,15 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{FieldPath, FieldType, Path, Side};
 use filbert_grid::query::SqlError;
 
-use super::declared::DeclaredType;
 use super::format::EntryFormat;
 use super::mapping::{Mapping, MappingColumn};
 use super::sequence::Sequence;
-use crate::error::parsing_error;
-use crate::types::PgType;
+use filbert_dialect::{DeclaredType, Expression};
+use filbert_functions::error::parsing_error;
+use filbert_functions::types::PgType;
 
 /// The hidden column of a table without a primary key.
 pub(crate) const ROW_ID: &str = "_id";
@@ -71,15 +70,6 @@ impl ColumnFacts {
     pub(crate) fn of(declared: DeclaredType) -> ColumnFacts {
         ColumnFacts { declared, not_null: false, default: None, generated: None, identity: None, comment: None }
     }
-}
-
-/// An expression of a declaration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Expression {
-    /// As it was written.
-    pub(crate) text: String,
-    /// As it is planned.
-    pub(crate) expr: Expr,
 }
 
 /// A `CHECK`.
@@ -165,7 +155,7 @@ impl Mapping {
 
     /// PostgreSQL's type of a column, where more than the kept type has to be known of it.
     pub(crate) fn pg_type(&self, column: usize) -> Option<PgType> {
-        self.table.as_ref()?.columns.get(column)?.declared.pg_type()
+        filbert_functions::postgres_type(&self.table.as_ref()?.columns.get(column)?.declared)
     }
 
     /// The mapping of a table. Columns are in the order in which they were declared.

@@ -6,7 +6,7 @@ use filbert_data::compact::{Schema, SchemaId};
 use filbert_data::{Json, SchemaSource, ToBlob};
 
 use super::*;
-use crate::dialect::{CreateMapping, DefaultPlace, Limits, Parsed, parse};
+use filbert_dialect::{CreateMapping, DefaultPlace, Limits, Parsed, parse};
 
 struct NoSchemas;
 

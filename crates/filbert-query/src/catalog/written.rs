@@ -11,13 +11,13 @@ use filbert_data::FieldType;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
 use serde::{Deserialize, Serialize};
 
-use super::declared::DeclaredType;
 use super::format::EntryFormat;
 use super::mapping::{Mapping, MappingColumn};
 use super::sequence::{Sequence, Written as WrittenSequence};
-use super::table::{CheckFacts, ColumnFacts, Expression, Identity, TableFacts};
+use super::table::{CheckFacts, ColumnFacts, Identity, TableFacts};
 use super::{Entry, View};
-use crate::dialect::grammar;
+use filbert_dialect::grammar;
+use filbert_dialect::{DeclaredType, Expression};
 
 /// What a name stands for.
 #[derive(Serialize, Deserialize)]

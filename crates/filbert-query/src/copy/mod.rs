@@ -15,17 +15,17 @@ use filbert_data::Value;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, WriteMode};
 
 use crate::asker::Asker;
-use crate::cursor::Limits;
-use crate::dialect::{Copy, Place};
-use crate::engine::Inner;
-use crate::error::parsing_error;
+use crate::core::Core;
 use crate::row_writer::copy_writer;
+use filbert_dialect::{Copy, Place};
+use filbert_functions::ending::Limits;
+use filbert_functions::error::parsing_error;
 
 use folder::Folder;
 
 /// Runs a COPY from or to a file; returns the number of rows.
 pub(crate) async fn run(
-    engine: &Inner,
+    engine: &Core,
     asker: &Asker,
     limits: &Limits,
     copy: &Copy,

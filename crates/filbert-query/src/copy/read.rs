@@ -12,9 +12,9 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::folder::Located;
 use super::of_file;
-use crate::dialect::FileFormat;
 use crate::dml::Rows;
-use crate::error::data_error;
+use filbert_dialect::FileFormat;
+use filbert_functions::error::data_error;
 
 /// Bytes that are read at a time.
 const CHUNK_BYTES: usize = 256 << 10;

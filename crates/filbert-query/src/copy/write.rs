@@ -17,12 +17,12 @@ use parquet::arrow::ArrowWriter;
 use super::folder::Located;
 use super::of_file;
 use crate::asker::Asker;
-use crate::dialect::FileFormat;
+use crate::core::Core;
 use crate::dml::Rows;
-use crate::dml::writer::{push_json, push_json_text};
-use crate::engine::Inner;
-use crate::error::{data_error, of_datafusion};
 use crate::plan::planner::{bind, plan_query, with_parameters};
+use filbert_dialect::FileFormat;
+use filbert_functions::error::{data_error, of_datafusion};
+use filbert_functions::{push_json, push_json_text};
 
 /// How files of a format are called.
 pub(super) fn extension(format: &FileFormat) -> &'static str {
@@ -36,7 +36,7 @@ pub(super) fn extension(format: &FileFormat) -> &'static str {
 
 /// Writes a query's rows to a file, which is there when all are in it; returns how many there were.
 pub(super) async fn write(
-    engine: &Inner,
+    engine: &Core,
     asker: &Asker,
     query: Query,
     parameters: &[Value<'_>],

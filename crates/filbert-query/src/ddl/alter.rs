@@ -20,20 +20,20 @@ use super::draft::{Draft, Origin};
 use super::tables::{table, with_type};
 use crate::asker::Asker;
 use crate::catalog::Mapping;
-use crate::dialect::{AlterAction, AlterTable, Comment, schema_of};
+use crate::core::Core;
 use crate::dml::expressions::{Inputs, RowExpression, RowScope};
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
-use crate::engine::Inner;
-use crate::error::parsing_error;
-use crate::surroundings::Occasion;
+use crate::occasion::Occasion;
 use crate::tables::Tables;
+use filbert_dialect::{AlterAction, AlterTable, Comment, schema_of};
+use filbert_functions::error::parsing_error;
 
 /// How often a change is derived anew because another one came in between.
 const ATTEMPTS_MAX: usize = 10;
 
 /// Changes a table.
-pub(super) async fn alter(engine: &Inner, asker: &Asker, statement: &AlterTable) -> Result<(), SqlError> {
+pub(super) async fn alter(engine: &Core, asker: &Asker, statement: &AlterTable) -> Result<(), SqlError> {
     let tables = &engine.tables;
     let renamed = statement.actions.iter().find_map(|action| match action {
         AlterAction::RenameTo(name) => Some(name.as_str()),
@@ -61,7 +61,7 @@ pub(super) async fn alter(engine: &Inner, asker: &Asker, statement: &AlterTable)
 
 /// Changes a table as it was found.
 async fn alter_once(
-    engine: &Inner,
+    engine: &Core,
     asker: &Asker,
     statement: &AlterTable,
     old: &Arc<Mapping>,
@@ -295,7 +295,7 @@ impl RowChange {
         let mut succession =
             grid.succeed(&self.map, &self.new.external_name).map_err(|error| in_use(&self.old, error))?;
         let target = succession.new_map().clone();
-        super::keep_in(&target, &self.new)?;
+        crate::tables::keep_in(&target, &self.new)?;
         for index in self.map.indexes().iter().filter_map(|index| self.renamed(index)) {
             target.add_index(index)?;
         }

@@ -6,9 +6,9 @@ use filbert_grid::query::{Severity, SqlError};
 use super::tables::{add_check, check_name, of_column};
 use crate::asker::Asker;
 use crate::catalog::{ColumnFacts, Mapping, TableFacts};
-use crate::dialect::{AlterAction, Constraint, ConstraintKind, schema_of};
-use crate::error::parsing_error;
-use crate::walk;
+use filbert_dialect::walk;
+use filbert_dialect::{AlterAction, Constraint, ConstraintKind, schema_of};
+use filbert_functions::error::parsing_error;
 
 /// Where a column of the changed table comes from.
 #[derive(Clone, Debug)]
@@ -266,7 +266,7 @@ fn names(expr: &Expr, column: &str) -> bool {
 }
 
 /// Gives a column another name within an expression.
-fn rename(expression: &mut crate::catalog::Expression, from: &str, to: &str) {
+fn rename(expression: &mut filbert_dialect::Expression, from: &str, to: &str) {
     let _ = walk::change_expressions(&mut expression.expr, |expr| {
         let name = match expr {
             Expr::Identifier(name) => Some(name),

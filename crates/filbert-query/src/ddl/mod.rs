@@ -8,23 +8,24 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use datafusion::sql::sqlparser::ast::Query;
-use filbert_data::{FieldPath, FieldType};
+use filbert_data::FieldPath;
 use filbert_grid::query::{Severity, SqlError, SqlErrorCode};
-use filbert_grid::{BitmapConfig, ColumnConfig, IndexConfig, IndexKind, Map};
+use filbert_grid::{BitmapConfig, IndexConfig, IndexKind};
 
 use crate::asker::Asker;
 use crate::catalog::{self, EntryFormat, Mapping, View};
-use crate::dialect::{CreateIndex, CreateMapping, IndexType, Parsed, ShowWhat, TableStatement, schema_of};
-use crate::engine::{Inner, text_rows};
-use crate::error::parsing_error;
+use crate::core::Core;
+use crate::cursor::text_rows;
 use crate::plan::planner::plan_query;
-use crate::tables::{Tables, sample};
+use crate::tables::{Tables, keep_in, sample};
+use filbert_dialect::{CreateIndex, CreateMapping, IndexType, Parsed, ShowWhat, TableStatement, schema_of};
+use filbert_functions::error::parsing_error;
 
 /// Runs a statement about the catalog; returns the number of rows that it tells.
 ///
 /// The names that it is about are had alone, so that nobody writes rows of a table that is altered or dropped, and no two
 /// statements change the same name at once. An index is built beside those who write.
-pub(crate) async fn run(engine: &Inner, asker: &Asker, parsed: &Parsed) -> Result<u64, SqlError> {
+pub(crate) async fn run(engine: &Core, asker: &Asker, parsed: &Parsed) -> Result<u64, SqlError> {
     let tables = &engine.tables;
     let gates = tables.catalog().gates();
     match parsed {
@@ -98,7 +99,7 @@ fn kept(asker: &Asker, what: &str, name: &str, sqlstate: &'static str) {
 }
 
 /// Runs a statement about tables; returns the number of rows that it tells.
-fn table_statement(engine: &Inner, asker: &Asker, statement: &TableStatement) -> Result<u64, SqlError> {
+fn table_statement(engine: &Core, asker: &Asker, statement: &TableStatement) -> Result<u64, SqlError> {
     let all = &engine.tables;
     match statement {
         TableStatement::Create(table) => tables::create(engine, asker, table).map(|made| u64::from(made.is_some())),
@@ -149,36 +150,6 @@ fn keep_beside(tables: &Tables, mapping: &Mapping) -> Result<(), SqlError> {
         tables.catalog().changed();
     }
     Ok(())
-}
-
-/// As [`keep_beside`], of a map that is, or is to be, the mapping's.
-pub(crate) fn keep_in(map: &Map, mapping: &Mapping) -> Result<(), SqlError> {
-    let layout = |format: &EntryFormat| match format {
-        EntryFormat::Ids(layout) => Some(Arc::new(layout.clone())),
-        _ => None,
-    };
-    map.set_ids_layouts(layout(&mapping.key_format), layout(&mapping.value_format))?;
-    // Of some types there are no columns: they are read from the rows.
-    let is_kept = |field_type: &FieldType| mapping.table.is_none() || has_columns(field_type);
-    let columns = mapping.columns.iter().filter(|column| !column.hidden && !column.path.path.finds_many());
-    let columns = columns.filter(|column| is_kept(&column.field_type));
-    let columns =
-        columns.map(|column| ColumnConfig { field: column.path.clone(), field_type: column.field_type.clone() });
-    map.set_columns(if mapping.columnar { columns.collect() } else { Vec::new() })?;
-    Ok(())
-}
-
-/// Whether a map can keep columns of a type.
-fn has_columns(field_type: &FieldType) -> bool {
-    !matches!(
-        field_type,
-        FieldType::Decimal(None | Some((39.., _)))
-            | FieldType::Uuid
-            | FieldType::Object
-            | FieldType::Binary
-            | FieldType::Interval
-            | FieldType::Array(_)
-    )
 }
 
 fn drop_mapping(tables: &Tables, name: &str, if_exists: bool) -> Result<(), SqlError> {
@@ -306,7 +277,7 @@ fn index_error(message: String) -> SqlError {
 }
 
 async fn create_view(
-    engine: &Inner,
+    engine: &Core,
     asker: &Asker,
     name: &str,
     or_replace: bool,

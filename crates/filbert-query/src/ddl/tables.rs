@@ -8,22 +8,23 @@ use filbert_grid::query::{Dialect, Severity, SqlError, SqlErrorCode};
 use filbert_grid::{Caller, IndexConfig};
 
 use crate::asker::Asker;
-use crate::catalog::{CheckFacts, ColumnFacts, DeclaredType, Expression, Identity, Mapping, Sequence, TableFacts};
-use crate::dialect::{ColumnDefinition, ConstraintKind, CreateTable, Insert, Like, schema_of};
+use crate::catalog::{CheckFacts, ColumnFacts, Identity, Mapping, Sequence, TableFacts};
+use crate::core::Core;
 use crate::dml::expressions::RowScope;
 use crate::dml::rows::RowMaker;
 use crate::dml::{Changed, Dml};
-use crate::engine::Inner;
-use crate::error::{of_datafusion, parsing_error};
 use crate::plan::planner::{columns_after, plan_query};
 use crate::tables::Tables;
-use crate::types::{ARRAY_OF_JSONB, ARRAY_OF_NUMERIC, ARRAY_OF_VARCHAR, BPCHAR, JSONB, NUMERIC, VARCHAR};
+use filbert_dialect::{ColumnDefinition, ConstraintKind, CreateTable, Insert, Like, schema_of};
+use filbert_dialect::{DeclaredType, Expression};
+use filbert_functions::error::{of_datafusion, parsing_error};
+use filbert_functions::types::{ARRAY_OF_JSONB, ARRAY_OF_NUMERIC, ARRAY_OF_VARCHAR, BPCHAR, JSONB, NUMERIC, VARCHAR};
 
 /// Schemas whose tables are made by nobody.
 const RESERVED: [&str; 4] = ["information_schema", "pg_catalog", "sys", "blob"];
 
 /// Makes a table; `None` if it was there and that is no error.
-pub(super) fn create(engine: &Inner, asker: &Asker, statement: &CreateTable) -> Result<Option<Arc<Mapping>>, SqlError> {
+pub(super) fn create(engine: &Core, asker: &Asker, statement: &CreateTable) -> Result<Option<Arc<Mapping>>, SqlError> {
     let tables = &engine.tables;
     let name = statement.name.as_str();
     if let (Some(schema), _) = schema_of(name)
@@ -205,7 +206,7 @@ fn like(tables: &Tables, like: &Like, new: &mut TableFacts) -> Result<Vec<(Strin
     let facts = mapping.table.as_ref().map(|table| table.columns.as_slice()).unwrap_or_default();
     let columns = mapping.columns.iter().enumerate().filter(|(_, column)| !column.hidden);
     let of = |(index, column): (usize, &crate::catalog::MappingColumn)| {
-        let plain = || ColumnFacts::of(crate::catalog::DeclaredType::Plain(column.field_type.clone()));
+        let plain = || ColumnFacts::of(DeclaredType::Plain(column.field_type.clone()));
         let facts = facts.get(index).map_or_else(plain, |facts| ColumnFacts {
             declared: facts.declared.clone(),
             not_null: facts.not_null,
@@ -247,7 +248,7 @@ fn like_indexes(tables: &Tables, like: &Like, new: &Mapping) -> Result<(), SqlEr
 }
 
 /// Makes a table of a query's columns, and writes its rows; returns how many there were.
-pub(crate) async fn create_as(engine: &Inner, asker: &Asker, statement: &CreateTable) -> Result<u64, SqlError> {
+pub(crate) async fn create_as(engine: &Core, asker: &Asker, statement: &CreateTable) -> Result<u64, SqlError> {
     let Some(query) = &statement.source else { return Ok(0) };
     let state = engine.sessions.planning(asker.dialect());
     let planned = plan_query(state, &engine.tables, asker, (**query).clone()).await?;
@@ -290,7 +291,7 @@ pub(crate) async fn create_as(engine: &Inner, asker: &Asker, statement: &CreateT
     let mut unfilled = Unfilled { tables: &engine.tables, table: Some(made) };
     let filled = {
         let _shared = gates.share(&insert.table).await?;
-        Dml::begins(engine, asker, None)?.insert(&insert, &[]).await?
+        Dml::begins(&engine.tables, &engine.sessions, asker, None)?.insert(&insert, &[]).await?
     };
     unfilled.table = None;
     match filled {
@@ -449,11 +450,11 @@ mod tests {
     use super::*;
     use crate::catalog::{Catalog, assert_same_mapping};
     use crate::config::QueryConfig;
-    use crate::dialect::{DefaultPlace, Limits, Parsed, TableStatement, parse};
     use crate::jobs::Jobs;
-    use crate::plan::memory::MemoryLimits;
+    use crate::memory::MemoryLimits;
     use crate::plan::session::Sessions;
-    use crate::surroundings::Server;
+    use crate::server::Server;
+    use filbert_dialect::{DefaultPlace, Limits, Parsed, TableStatement, parse};
 
     /// What a cluster cannot keep as it was declared is refused; most must be kept.
     #[test]

@@ -8,7 +8,7 @@ use crate::dml::apply::Waiting;
 use crate::dml::inserter::{Inserter, Scratch, Written};
 use crate::dml::pending::{Made, Pending, ROUNDS_MAX, changed_too_often};
 use crate::dml::returning::Returning;
-use crate::surroundings::Occasion;
+use crate::occasion::Occasion;
 
 /// Rows that one statement adds, and what becomes of them.
 pub(crate) struct Adding {

@@ -7,7 +7,7 @@ use filbert_grid::replication::SubmitError;
 use filbert_grid::{Caller, Change, GridError, Map, ParkedReply, Reply};
 use tokio::sync::oneshot;
 
-use crate::cursor::Limits;
+use filbert_functions::ending::Limits;
 
 /// What a change did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

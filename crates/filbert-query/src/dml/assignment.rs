@@ -15,10 +15,10 @@ use filbert_data::FieldType;
 use filbert_grid::query::SqlError;
 
 use crate::catalog::Mapping;
-use crate::catalogs::types;
 use crate::dml::rows::RowMaker;
-use crate::error::{data_error, of_datafusion};
-use crate::types::{
+use filbert_functions::error::{data_error, of_datafusion};
+use filbert_functions::pg_types;
+use filbert_functions::types::{
     ARRAY_OF_JSON, ARRAY_OF_JSONB, ARRAY_OF_UUID, BPCHAR, JSON, JSONB, VARCHAR, field_type_of, is_untyped, pg_type_of,
 };
 
@@ -150,7 +150,7 @@ pub(super) fn check(mapping: &Mapping, target: usize, source: &Field) -> Result<
     }
     let wanted = mapping.table.as_ref().and_then(|table| table.columns.get(target));
     let wanted = wanted.map_or_else(String::new, |facts| facts.declared.bare_name());
-    let found = types::format(told.map_or_else(|| types::of_field_type(&found).0, i64::from), None);
+    let found = pg_types::format(told.map_or_else(|| pg_types::of_field_type(&found).0, i64::from), None);
     let text = format!("column {:?} is of type {wanted} but expression is of type {found}", column.name);
     Err(data_error(text).with_sqlstate("42804"))
 }

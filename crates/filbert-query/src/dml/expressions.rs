@@ -21,17 +21,18 @@ use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnMeta, ParameterType, SqlError};
 
+use crate::asker::ParameterTypes;
 use crate::catalog::Mapping;
 use crate::dml::literals::{constant, parameter};
-use crate::dml::writer::push_json;
-use crate::error::{data_error, of_datafusion, parsing_error};
-use crate::plan::context::{ParameterTypes, plan_expression, with_told_types};
+use crate::occasion::Occasion;
+use crate::plan::context::{plan_expression, with_told_types};
 use crate::plan::planner::{columns_after, told, unaliased, without_blanks};
 use crate::plan::session::dialect_of;
-use crate::scan::builder::{ColumnBuilder, batch};
-use crate::surroundings::Occasion;
-use crate::types::{JSONB, field, field_type_of, is_untyped, untyped_field, value_of, with_members};
-use crate::walk;
+use filbert_dialect::walk;
+use filbert_functions::builder::{ColumnBuilder, batch};
+use filbert_functions::error::{data_error, of_datafusion, parsing_error};
+use filbert_functions::push_json;
+use filbert_functions::types::{JSONB, field, field_type_of, is_untyped, untyped_field, value_of, with_members};
 
 /// What the row that could not be inserted is called.
 const EXCLUDED: &str = "excluded";
@@ -478,7 +479,7 @@ impl RowExpression {
                     Value::Json(document.into())
                 }
                 Place::Parameter(_) if !value.is_null() => {
-                    value.convert(field_type).map_err(|error| super::rows::conversion(&error))?
+                    value.convert(field_type).map_err(|error| filbert_functions::error::conversion(&error))?
                 }
                 _ => value,
             };

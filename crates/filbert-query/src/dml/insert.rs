@@ -7,16 +7,16 @@ use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlError;
 use futures::StreamExt;
 
-use crate::dialect::Insert;
 use crate::dml::adding::Adding;
 use crate::dml::assignment::{self, Assigned};
 use crate::dml::inserter::Inserter;
 use crate::dml::returning::Returning;
 use crate::dml::targets::{fit_targets, target_columns};
 use crate::dml::{Changed, Dml, Rows, literals};
-use crate::error::{of_datafusion, parsing_error};
 use crate::plan::columns::name_columns;
 use crate::plan::{scope, values};
+use filbert_dialect::Insert;
+use filbert_functions::error::{of_datafusion, parsing_error};
 
 impl Dml<'_> {
     /// Runs an INSERT or SINK.

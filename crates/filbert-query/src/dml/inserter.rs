@@ -8,8 +8,8 @@ use filbert_data::{Blob, Value};
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
 use filbert_grid::{Caller, Change, Expected, Expiry, PutMode, Refused};
 
+use crate::asker::ParameterTypes;
 use crate::catalog::Mapping;
-use crate::dialect::{ConflictTarget, Insert, OnConflict, schema_of};
 use crate::dml::apply::{Outcome, is_passing, outcome};
 use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::is_default;
@@ -17,12 +17,12 @@ use crate::dml::pending::{Pending, ROUNDS_MAX, changed_too_often};
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::dml::targets::assigned_columns;
-use crate::error::parsing_error;
-use crate::plan::context::ParameterTypes;
-use crate::plan::session::catalog_name;
+use crate::occasion::Occasion;
 use crate::scan::table::MapTable;
-use crate::surroundings::Occasion;
 use crate::tables::{Mapped, Tables};
+use filbert_dialect::catalog_of;
+use filbert_dialect::{ConflictTarget, Insert, OnConflict, schema_of};
+use filbert_functions::error::parsing_error;
 
 /// Writes new rows of a table or a mapping.
 pub(crate) struct Inserter {
@@ -106,7 +106,7 @@ impl Inserter {
                 on_key(&mapping, &table, &scope, on_conflict, state, &maker)?
             }
         };
-        let updates_own = state.config_options().catalog.default_catalog == catalog_name(Dialect::Crate);
+        let updates_own = state.config_options().catalog.default_catalog == catalog_of(Dialect::Crate);
         Ok(Inserter { maker, table, on_key, updates_own })
     }
 

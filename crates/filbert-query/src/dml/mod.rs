@@ -39,21 +39,20 @@ use filbert_grid::query::{ColumnMeta, ColumnReader, Dialect, SqlError};
 
 use crate::asker::Asker;
 use crate::catalog::Mapping;
-use crate::cursor::Limits;
-use crate::dialect::schema_of;
 use crate::dml::apply::Waiting;
 use crate::dml::assignment::Assigned;
 use crate::dml::pending::Pending;
 use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
-use crate::engine::Inner;
-use crate::error::of_datafusion;
+use crate::occasion::Occasion;
 use crate::plan::planner::{bind, plan_rewritten, with_parameters, without_blanks};
 use crate::plan::session::Sessions;
 use crate::scan::table::MapTable;
-use crate::surroundings::Occasion;
 use crate::tables::{Mapped, Tables};
-use crate::types::value_of;
+use filbert_dialect::schema_of;
+use filbert_functions::ending::Limits;
+use filbert_functions::error::of_datafusion;
+use filbert_functions::types::value_of;
 
 /// What statements that change rows need.
 pub(crate) struct Dml<'e> {
@@ -71,14 +70,19 @@ pub(crate) struct Dml<'e> {
 
 impl<'e> Dml<'e> {
     /// A statement of somebody that begins now.
-    pub(crate) fn begins(engine: &'e Inner, asker: &'e Asker, limits: Option<Limits>) -> Result<Dml<'e>, SqlError> {
+    pub(crate) fn begins(
+        tables: &'e Tables,
+        sessions: &'e Sessions,
+        asker: &'e Asker,
+        limits: Option<Limits>,
+    ) -> Result<Dml<'e>, SqlError> {
         Ok(Dml {
-            grid: engine.tables.grid()?,
-            tables: &engine.tables,
-            sessions: &engine.sessions,
+            grid: tables.grid()?,
+            tables,
+            sessions,
             dialect: asker.dialect(),
             asker,
-            occasion: engine.sessions.occasion(asker.dialect(), asker.session()).ended_by(limits.clone()),
+            occasion: sessions.occasion(asker.dialect(), asker.session()).ended_by(limits.clone()),
             limits,
         })
     }
@@ -169,11 +173,12 @@ pub(crate) struct Rows<'b> {
 impl<'b> Rows<'b> {
     pub(crate) fn of(batch: &'b RecordBatch) -> Self {
         let columns = batch.schema_ref().fields().iter().zip(batch.columns()).map(|(field, column)| {
-            let field_type = crate::types::field_type_of(field);
+            let field_type = filbert_functions::types::field_type_of(field);
             let reader = ColumnReader::new(column.as_ref(), &field_type);
             (field_type, reader)
         });
-        let untyped = batch.schema_ref().fields().iter().map(|field| crate::types::is_untyped(field)).collect();
+        let untyped =
+            batch.schema_ref().fields().iter().map(|field| filbert_functions::types::is_untyped(field)).collect();
         Rows { batch, columns: columns.collect(), untyped }
     }
 
@@ -209,7 +214,9 @@ impl<'b> Rows<'b> {
             ScalarValue::BinaryView(Some(bytes))
             | ScalarValue::Binary(Some(bytes))
             | ScalarValue::LargeBinary(Some(bytes)) => Ok(bytes),
-            other => Err(crate::error::data_error(format!("a stored entry came as {other}, expected bytes"))),
+            other => {
+                Err(filbert_functions::error::data_error(format!("a stored entry came as {other}, expected bytes")))
+            }
         }
     }
 }

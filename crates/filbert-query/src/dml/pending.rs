@@ -11,9 +11,9 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{BatchItem, Claims, Expected, GridError, Map, NotMade, Together};
 
-use crate::cursor::Limits;
 use crate::dml::apply::{PAUSE, Waiting, is_passing};
-use crate::error::of_datafusion;
+use filbert_functions::ending::Limits;
+use filbert_functions::error::of_datafusion;
 
 /// How often a statement computes rows again that others changed before it had claimed them.
 pub(crate) const ROUNDS_MAX: usize = 100;

@@ -9,16 +9,16 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SelectItemQualifi
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnMeta, SqlError};
 
+use crate::asker::ParameterTypes;
 use crate::catalog::Mapping;
-use crate::dialect::narrow;
 use crate::dml::expressions::{Inputs, RowScope, RowValue};
-use crate::error::{data_error, of_datafusion, parsing_error};
-use crate::functions::value_bytes;
-use crate::plan::context::ParameterTypes;
+use crate::occasion::Occasion;
 use crate::plan::session::dialect_of;
-use crate::scan::builder::{ColumnBuilder, batch};
-use crate::surroundings::Occasion;
-use crate::types::field;
+use filbert_dialect::narrow;
+use filbert_functions::builder::{ColumnBuilder, batch};
+use filbert_functions::error::{data_error, of_datafusion, parsing_error};
+use filbert_functions::types::field;
+use filbert_functions::value_bytes;
 
 /// What is told of each row.
 pub(crate) struct Returning {
@@ -123,7 +123,7 @@ impl Returning {
             builder.append(value).map_err(|error| data_error(error.to_string()))?;
         }
         told.rows += 1;
-        let bytes_max = occasion.surroundings().server().limits.query_bytes_max;
+        let bytes_max = occasion.server().map_or(usize::MAX, |server| server.limits.query_bytes_max);
         if told.bytes > bytes_max {
             let text = format!(
                 "the rows of RETURNING take more than {bytes_max} bytes, expected as much as a query may use; see \

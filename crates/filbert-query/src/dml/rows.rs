@@ -13,22 +13,25 @@ use chrono::Utc;
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArguments};
 use filbert_data::dates::Zone;
-use filbert_data::{Blob, DataError, FieldReader, FieldType, Formats, Value};
+use filbert_data::{Blob, FieldReader, FieldType, Formats, Value};
 use filbert_grid::Schemas;
 use filbert_grid::query::{Dialect, SqlError};
 use uuid::Uuid;
 
-use crate::arrays;
-use crate::catalog::{DeclaredType, Mapping, ROW_ID, RowIds, Sequence};
+use crate::catalog::{Mapping, ROW_ID, RowIds, Sequence};
 use crate::dml::assignment;
 use crate::dml::expressions::{Inputs, RowExpression, RowScope, RowValue};
 use crate::dml::literals::{constant, is_default};
 use crate::dml::writer::EntryWriter;
-use crate::error::data_error;
-use crate::functions::{may_be_moment, moment_of_column, numbers, truth_of, value_of_field, zone_of_changes};
+use crate::occasion::Occasion;
 use crate::plan::session::dialect_of;
-use crate::surroundings::Occasion;
-use crate::types::DECIMAL_SCALE;
+use filbert_dialect::DeclaredType;
+use filbert_functions::error::conversion;
+use filbert_functions::error::data_error;
+use filbert_functions::fit;
+use filbert_functions::literals;
+use filbert_functions::types::DECIMAL_SCALE;
+use filbert_functions::{may_be_moment, moment_of_column, numbers, truth_of, value_of_field, zone_of_changes};
 
 /// Makes entries of rows.
 pub(crate) struct RowMaker {
@@ -98,7 +101,7 @@ impl RowMaker {
         let writer = EntryWriter::new(mapping, schemas)?;
         let (mut rules, mut generated, mut checks) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(facts) = &mapping.table {
-            let scope = RowScope::of(mapping, crate::dialect::schema_of(&mapping.name).1, false, &[])?;
+            let scope = RowScope::of(mapping, filbert_dialect::schema_of(&mapping.name).1, false, &[])?;
             for (index, (column, facts)) in mapping.columns.iter().zip(&facts.columns).enumerate() {
                 if let Some(expression) = &facts.generated {
                     generated.push((index, scope.expression(state, &expression.expr)?));
@@ -206,12 +209,12 @@ impl RowMaker {
         };
         let value = match &rule.array {
             None => self.writer.convert(column, value)?,
-            Some(field_type) => arrays::convert(value, field_type, rule.declared.as_ref()).map_err(|error| {
+            Some(field_type) => literals::convert(value, field_type, rule.declared.as_ref()).map_err(|error| {
                 SqlError { message: format!("column {:?}: {}", self.column_name(column), error.message), ..error }
             })?,
         };
         match &rule.declared {
-            Some(declared) => declared.fit(self.column_name(column), value),
+            Some(declared) => fit(declared, self.column_name(column), value),
             _ => Ok(value),
         }
     }
@@ -381,24 +384,4 @@ fn function_name(expr: &Expr) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// The error of a value that is not of its column's type.
-pub(crate) fn conversion(error: &DataError) -> SqlError {
-    let sqlstate = match error {
-        DataError::NotConvertible { found: "VARCHAR", .. } => "22P02",
-        DataError::NotConvertible {
-            found: "TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT" | "REAL" | "DOUBLE" | "DECIMAL",
-            to,
-            ..
-        } if is_number(to) => "22003",
-        DataError::NotConvertible { .. } => "42804",
-        _ => "22000",
-    };
-    data_error(error.to_string()).with_sqlstate(sqlstate)
-}
-
-fn is_number(type_name: &str) -> bool {
-    let numbers = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "REAL", "DOUBLE"];
-    numbers.contains(&type_name) || type_name.starts_with("DECIMAL")
 }

@@ -6,9 +6,9 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::SqlError;
 
-use crate::dialect::HazelcastDialect;
-use crate::error::parsing_error;
 use crate::tables::{RAW_KEY, RAW_SCHEMA, RAW_VALUE};
+use filbert_dialect::HazelcastDialect;
+use filbert_functions::error::parsing_error;
 
 /// `SELECT "$key", "$value", <items> FROM <table> WHERE <selection>`, over the table that has the stored entries as columns.
 pub(crate) fn entries(table: &str, alias: &str, items: &[Expr], selection: Option<&Expr>) -> Result<Query, SqlError> {

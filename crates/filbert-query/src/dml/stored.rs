@@ -5,8 +5,8 @@ use filbert_grid::query::SqlError;
 
 use crate::catalog::{Mapping, MappingColumn};
 use crate::dml::writer::EntryWriter;
-use crate::error::data_error;
 use crate::scan::rows::key_text;
+use filbert_functions::error::data_error;
 
 /// Reads entries of a mapping as rows: the columns that its value is made of, for tables also those of its key. Hidden columns
 /// of mappings are left null.

@@ -9,18 +9,18 @@ use filbert_grid::{Expected, Map, threads};
 use futures::StreamExt;
 
 use crate::catalog::Mapping;
-use crate::dialect::{Delete, Update, schema_of};
 use crate::dml::assignment::{self, Assigned};
 use crate::dml::pending::{Pending, ROUNDS_MAX, changed_too_often};
 use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
 use crate::dml::targets::assigned_columns;
 use crate::dml::{Changed, Dml, Rows, literals, select};
-use crate::error::of_datafusion;
 use crate::plan::columns::name_columns;
 use crate::plan::scope;
 use crate::scan::table::MapTable;
 use crate::tables::Mapped;
+use filbert_dialect::{Delete, Update, schema_of};
+use filbert_functions::error::of_datafusion;
 
 /// Entries that are looked at again by their keys; if there are more, all are.
 const NARROWED_MAX: usize = 1_000;

@@ -8,8 +8,10 @@ use filbert_data::{
 use filbert_grid::Schemas;
 use filbert_grid::query::{SqlError, SqlSubject};
 
+use filbert_functions::{push_json, push_json_text};
+
 use crate::catalog::{EntryFormat, Mapping, MappingColumn};
-use crate::error::data_error;
+use filbert_functions::error::data_error;
 
 /// What the error of a conversion is about, where dialects have words of their own for it.
 fn subject(error: &DataError, said: &SqlError, field_type: &FieldType) -> Option<SqlSubject> {
@@ -85,7 +87,7 @@ impl EntryWriter {
             return Ok(value);
         }
         value.convert(field_type).map_err(|error| {
-            let of_type = super::rows::conversion(&error);
+            let of_type = filbert_functions::error::conversion(&error);
             let subject = subject(&error, &of_type, field_type).map(Box::new);
             SqlError { message: format!("column {name:?}: {}", of_type.message), subject, ..of_type }
         })
@@ -234,51 +236,4 @@ fn json_blob(columns: &[(usize, String)], row: &[Value<'_>]) -> Result<Blob, Dat
     }
     text.push('}');
     Value::Json(Cow::Owned(text)).to_blob()
-}
-
-/// A value as JSON writes it.
-pub(crate) fn push_json(value: &Value<'_>, out: &mut String) {
-    match value {
-        Value::Null => out.push_str("null"),
-        Value::Boolean(true) => out.push_str("true"),
-        Value::Boolean(false) => out.push_str("false"),
-        Value::Json(text) => out.push_str(text),
-        Value::Float32(number) if !number.is_finite() => out.push_str("null"),
-        Value::Float64(number) if !number.is_finite() => out.push_str("null"),
-        Value::Int8(_)
-        | Value::Int16(_)
-        | Value::Int32(_)
-        | Value::Int64(_)
-        | Value::Float32(_)
-        | Value::Float64(_)
-        | Value::Decimal(_) => out.push_str(&value.to_string()),
-        Value::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                push_json(item, out);
-            }
-            out.push(']');
-        }
-        other => push_json_text(&other.to_string(), out),
-    }
-}
-
-/// A text as JSON writes it.
-pub(crate) fn push_json_text(text: &str, out: &mut String) {
-    out.push('"');
-    for char in text.chars() {
-        match char {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            control if u32::from(control) < 0x20 => out.push_str(&format!("\\u{:04x}", u32::from(control))),
-            other => out.push(other),
-        }
-    }
-    out.push('"');
 }

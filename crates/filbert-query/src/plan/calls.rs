@@ -20,14 +20,14 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Query, SelectItem, SetExpr, SetOperator, VisitMut, VisitorMut,
 };
 
-use crate::dialect::call;
-use crate::error::{carried, parsing_error};
-use crate::functions::choices::{self, OF_CONDITIONS, OF_VALUE};
-use crate::functions::numbers::free::{self, WITH_FREE_SCALE};
-use crate::functions::operand;
-use crate::named::map_named;
 use crate::plan::session::dialect_of;
-use crate::walk;
+use filbert_dialect::call;
+use filbert_dialect::walk;
+use filbert_functions::choices::{self, OF_CONDITIONS, OF_VALUE};
+use filbert_functions::error::{carried, parsing_error};
+use filbert_functions::named::map_named;
+use filbert_functions::numbers::free::{self, WITH_FREE_SCALE};
+use filbert_functions::operand;
 
 /// The function that makes an array of its arguments.
 const MAKE_ARRAY: &str = "make_array";

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, TableWithJoins, VisitorMut, WildcardAdditionalOptions,
 };
 
-use crate::walk;
+use filbert_dialect::{REPEATED, walk};
 
 /// Tells of a table the columns that `*` stands for, if it hides others; `None` if `*` is all of it.
 pub(crate) type VisibleColumns<'c> = &'c dyn Fn(&ObjectName) -> Option<Vec<String>>;
@@ -145,9 +145,6 @@ fn source(factor: &TableFactor, visible: VisibleColumns<'_>) -> Option<Source> {
         _ => None,
     }
 }
-
-/// What follows the name of a column whose name an earlier one has, within a plan: there, names are unique.
-pub(crate) const REPEATED: char = '\u{1}';
 
 /// The name that a column of a plan has in the result.
 pub(crate) fn result_name(name: &str) -> &str {

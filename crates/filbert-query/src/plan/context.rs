@@ -23,16 +23,14 @@ use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias};
 use filbert_grid::query::{Dialect, ParameterType};
 
-use crate::functions::tell;
+use crate::asker::ParameterTypes;
 use crate::plan::calls;
 use crate::plan::parameters::{infer, infer_in_plan};
 use crate::plan::relations::Relations;
 use crate::plan::session::dialect_of;
 use crate::plan::set_operations;
-use crate::types::{field, with_pg_type};
-
-/// The types of a statement's parameters, `$1` first, as far as they are known before it is planned.
-pub(crate) type ParameterTypes = [Option<ParameterType>];
+use filbert_functions::tell;
+use filbert_functions::types::{field, with_pg_type};
 
 /// Plans a statement.
 ///

@@ -17,9 +17,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 
-use crate::cursor::Limits;
-use crate::error::carried;
 use crate::plan::giving_way::GivingWay;
+use filbert_functions::ending::Limits;
+use filbert_functions::error::carried;
 
 /// The plan with joins that give way.
 pub(crate) fn fair(plan: Arc<dyn ExecutionPlan>, limits: &Limits) -> Result<Arc<dyn ExecutionPlan>> {

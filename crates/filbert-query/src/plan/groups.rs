@@ -9,9 +9,9 @@ use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value, VisitorMut,
 };
 
-use crate::dialect::call;
-use crate::functions::AS_CAST;
-use crate::walk;
+use filbert_dialect::call;
+use filbert_dialect::walk;
+use filbert_functions::AS_CAST;
 
 /// Gives the casts that a query groups by names of their own, where they would have the same.
 pub(crate) fn tell_casts_apart(query: &mut Query) {

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, ExactNumberInfo, Expr, Query, SetExpr, Value, ValueWithSpan, VisitorMut,
 };
 
-use crate::walk;
+use filbert_dialect::walk;
 
 /// Casts such texts to the type of the first value that tells its own.
 pub(crate) fn type_quoted(query: &mut Query) {

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
     SortExpr, SubqueryAlias, lit,
 };
 
-use crate::functions::distinct;
+use filbert_functions::distinct;
 
 /// Aggregates whose result depends on the order of their rows.
 const ORDERED: [&str; 12] = [

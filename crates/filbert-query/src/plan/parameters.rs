@@ -15,9 +15,9 @@ use datafusion::logical_expr::logical_plan::{Limit, Projection, Union};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator};
 
-use crate::functions::taken_as;
-use crate::named::map_named;
 use crate::plan::planner::unaliased;
+use filbert_functions::named::map_named;
+use filbert_functions::taken_as;
 
 /// Window functions that take the number of a row.
 const OF_PLACES: [&str; 4] = ["lag", "lead", "nth_value", "ntile"];

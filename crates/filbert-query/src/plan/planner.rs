@@ -15,15 +15,16 @@ use filbert_data::{FieldType, Value};
 use filbert_grid::query::{ColumnMeta, Dialect, SqlError, arrow_type};
 
 use crate::asker::Asker;
-use crate::dialect::narrow_values;
-use crate::error::{data_error, of_datafusion, parsing_error};
-use crate::functions::told_parameters;
 use crate::plan::columns::{name_columns, result_name};
 use crate::plan::context::plan_statement;
 use crate::plan::{digits, groups, listed, order, scope, values, windows};
 use crate::subqueries;
+use crate::table_catalog::check;
 use crate::tables::Tables;
-use crate::types::{
+use filbert_dialect::narrow_values;
+use filbert_functions::error::{data_error, of_datafusion, parsing_error};
+use filbert_functions::told_parameters;
+use filbert_functions::types::{
     ARRAY_OF_NUMERIC, Length, Mark, NUMERIC, REGPROC, field_type_of, field_type_of_arrow, filled_length, json_metadata,
     pg_type_of, scalar_of,
 };
@@ -126,7 +127,7 @@ pub(crate) async fn plan_rewritten(
     let statement = statement_of(query);
     let references = state.resolve_table_references(&statement).map_err(|error| of_datafusion(&error))?;
     for reference in &references {
-        tables.check(reference.schema(), reference.table(), asker.dialect())?;
+        check(tables, reference.schema(), reference.table(), asker.dialect())?;
     }
     let plan = match (plan_statement(state, statement, asker.types()).await, again) {
         (Err(error), Some(mut query)) if values::is_of_items(&error) => {

@@ -10,8 +10,8 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
 use super::union_names::UnionNames;
-use super::{dependencies, ending, marks};
-use crate::functions::Constants;
+use super::{dependencies, ended, marks};
+use filbert_functions::Constants;
 
 type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 
@@ -46,7 +46,7 @@ pub(super) fn logical() -> Vec<LogicalRule> {
         }
     }
     rules.push(Arc::new(Constants));
-    rules.into_iter().map(ending::optimizing).collect()
+    rules.into_iter().map(ended::optimizing).collect()
 }
 
 /// The rules for physical plans without those that move filters. They find a column by its name: below an aggregate over a join, whose
@@ -55,7 +55,7 @@ pub(super) fn logical() -> Vec<LogicalRule> {
 pub(super) fn physical() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let moves_filters = |rule: &dyn PhysicalOptimizerRule| rule.name().starts_with("FilterPushdown");
     let rules = PhysicalOptimizer::new().rules.into_iter().filter(|rule| !moves_filters(rule.as_ref()));
-    rules.map(ending::optimizing_physical).collect()
+    rules.map(ended::optimizing_physical).collect()
 }
 
 /// Whether a node is a join for whose keys nulls are equal.

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
@@ -16,26 +15,23 @@ use filbert_grid::GridError;
 use filbert_grid::query::{Dialect, Session};
 
 use crate::asker::Asker;
-use crate::catalogs;
 use crate::config::QueryConfig;
-use crate::cursor::Limits;
-use crate::dialect::CATALOGS;
-use crate::functions;
-use crate::plan::ending;
-use crate::plan::memory::{MemoryLimits, QueryMemory, ServerMemory};
+use crate::memory::{MemoryLimits, QueryMemory, ServerMemory};
+use crate::occasion::Occasion;
+use crate::plan::ended;
 use crate::plan::rules;
 use crate::plan::ternary::Lists;
 use crate::plan::windows::Frames;
 use crate::scan::scanner::BATCH_ROWS;
-use crate::surroundings::{Occasion, Server, Surroundings};
-use crate::tables::TableCatalog;
-
-/// The catalog's name in statements, as in Hazelcast.
-pub(crate) const CATALOG: &str = "hazelcast";
-/// The schema of mappings, views and maps.
-pub(crate) const SCHEMA: &str = "public";
-/// The schema in which Hazelcast finds maps without a mapping.
-pub(crate) const PARTITIONED: &str = "partitioned";
+use crate::server::{Server, ServerOfSession};
+use crate::system;
+use crate::table_catalog::TableCatalog;
+use crate::tables::SCHEMA;
+use filbert_dialect::{CATALOGS, catalog_of};
+use filbert_functions as functions;
+use filbert_functions::context::StatementContext;
+use filbert_functions::context::dialect_of_options;
+use filbert_functions::ending::Limits;
 
 /// Makes a session for each query.
 pub(crate) struct Sessions {
@@ -47,7 +43,6 @@ pub(crate) struct Sessions {
     memory: Arc<ServerMemory>,
     limits: MemoryLimits,
     lock_wait_ms: i64,
-    server: Arc<Server>,
 }
 
 impl Sessions {
@@ -67,7 +62,6 @@ impl Sessions {
             memory: ServerMemory::new(limits.queries_bytes_max),
             limits,
             lock_wait_ms: i64::try_from(config.lock_wait_ms).unwrap_or(i64::MAX),
-            server: server.clone(),
         })
     }
 
@@ -88,44 +82,44 @@ impl Sessions {
 
     /// The same for a part of a run.
     pub(crate) fn planning_within(&self, dialect: Dialect, occasion: &Occasion) -> Cow<'_, SessionState> {
-        self.planning_of(dialect, occasion.surroundings().session())
+        self.planning_of(dialect, occasion.context().session())
     }
 
     fn planning_of(&self, dialect: Dialect, session: Option<&Arc<Session>>) -> Cow<'_, SessionState> {
         let planning = self.planning(dialect);
-        let surroundings = Surroundings::planning(self.server.clone(), session.cloned(), dialect);
-        if surroundings.zone() == Zone::UTC {
+        let context = StatementContext::planning(session.cloned(), dialect, self.limits.results_bytes_max());
+        if context.zone() == Zone::UTC {
             return Cow::Borrowed(planning);
         }
         let mut state = planning.clone();
-        state.config_mut().options_mut().extensions.insert(surroundings);
+        state.config_mut().options_mut().extensions.insert(context);
         Cow::Owned(state)
     }
 
     /// A session whose plans have memory of their own, for somebody whom functions and catalogs see.
     pub(crate) fn begin_for(&self, asker: &Asker, limits: Option<&Limits>) -> SessionState {
-        let surroundings = Surroundings::new(self.server.clone(), asker.session().cloned());
-        self.begin_with(asker.dialect(), surroundings.ended_by(limits.cloned()))
+        let context = StatementContext::new(asker.session().cloned(), self.limits.results_bytes_max());
+        self.begin_with(asker.dialect(), context.ended_by(limits.cloned()))
     }
 
     /// A run of a statement that begins now.
     pub(crate) fn occasion(&self, dialect: Dialect, session: Option<&Arc<Session>>) -> Occasion {
-        let surroundings = Surroundings::new(self.server.clone(), session.cloned());
-        Occasion::new(surroundings, self.planning(dialect).config_options().clone())
+        let context = StatementContext::new(session.cloned(), self.limits.results_bytes_max());
+        Occasion::new(context, self.planning(dialect).config_options().clone())
     }
 
     /// A session for a part of such a run.
     pub(crate) fn begin_within(&self, dialect: Dialect, occasion: &Occasion) -> SessionState {
-        self.begin_with(dialect, occasion.surroundings().clone())
+        self.begin_with(dialect, occasion.context().clone())
     }
 
-    fn begin_with(&self, dialect: Dialect, surroundings: Surroundings) -> SessionState {
+    fn begin_with(&self, dialect: Dialect, context: StatementContext) -> SessionState {
         let memory = QueryMemory::new(self.limits.query_bytes_max, self.memory.clone());
         let mut environment = self.environment.clone();
         environment.memory_pool = Arc::new(memory);
         let planning = self.planning(dialect);
         let mut config = planning.config().clone();
-        config.options_mut().extensions.insert(surroundings);
+        config.options_mut().extensions.insert(context);
         let [hazelcast, crate_, postgres] = &self.functions;
         let functions = match dialect {
             Dialect::Hazelcast => hazelcast,
@@ -203,7 +197,7 @@ fn state(
     environment: &RuntimeEnv,
     dialect: Dialect,
 ) -> SessionState {
-    let catalog = catalog_name(dialect);
+    let catalog = catalog_of(dialect);
     let mut session = SessionConfig::new()
         .with_target_partitions(config.threads.max(1))
         .with_batch_size(BATCH_ROWS)
@@ -233,7 +227,8 @@ fn state(
     // What sorting keeps back for merging what it has on disk must fit into a query's memory.
     let reserved = options.execution.sort_spill_reservation_bytes.min(limits.query_bytes_max / 8);
     options.execution.sort_spill_reservation_bytes = reserved;
-    options.extensions.insert(Surroundings::lasting(server.clone(), dialect));
+    options.extensions.insert(ServerOfSession(server.clone()));
+    options.extensions.insert(StatementContext::lasting(dialect, limits.results_bytes_max()));
     // What members of objects are read as has to be known before types are coerced; a view may name them in any dialect.
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(functions::Fields)];
     if dialect == Dialect::Postgres {
@@ -251,7 +246,7 @@ fn state(
         .with_config(session)
         .with_runtime_env(Arc::new(environment.clone()))
         .with_default_features()
-        .with_analyzer_rules(rules.into_iter().map(ending::analyzing).collect())
+        .with_analyzer_rules(rules.into_iter().map(ended::analyzing).collect())
         .with_optimizer_rules(rules::logical())
         .with_physical_optimizer_rules(rules::physical());
     if dialect != Dialect::Hazelcast {
@@ -268,29 +263,13 @@ fn state(
     for name in CATALOGS {
         context.register_catalog(name, tables.clone());
     }
-    functions::register(&context, dialect);
+    functions::register(&context, dialect, &system::functions::functions());
     context.state()
-}
-
-/// The name by which a dialect knows the one catalog.
-pub(crate) fn catalog_name(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Hazelcast => CATALOG,
-        Dialect::Crate => "crate",
-        Dialect::Postgres => "filbert",
-    }
 }
 
 /// Whose statements a session plans.
 pub(crate) fn dialect_of(state: &SessionState) -> Dialect {
     dialect_of_options(state.config_options())
-}
-
-/// Whose statements are planned with these settings.
-pub(crate) fn dialect_of_options(options: &ConfigOptions) -> Dialect {
-    let catalog = &options.catalog.default_catalog;
-    let is_one = |dialect: &Dialect| catalog_name(*dialect) == catalog;
-    [Dialect::Crate, Dialect::Postgres].into_iter().find(is_one).unwrap_or(Dialect::Hazelcast)
 }
 
 /// The functions of PostgreSQL's dialect, by name, with the letters that `pg_proc` has for their kinds; and those that only catalogs
@@ -299,7 +278,7 @@ fn function_names([_, _, postgres]: &[SessionState; 3]) -> Vec<(String, &'static
     let scalars = postgres.scalar_functions().keys().map(|name| (name.clone(), "f"));
     let aggregates = postgres.aggregate_functions().keys().map(|name| (name.clone(), "a"));
     let windows = postgres.window_functions().keys().map(|name| (name.clone(), "w"));
-    let internal = catalogs::types::internal_functions().into_iter().map(|name| (name, "f"));
+    let internal = filbert_functions::pg_types::internal_functions().into_iter().map(|name| (name, "f"));
     let mut names: Vec<_> = scalars.chain(aggregates).chain(windows).chain(internal).collect();
     names.sort_unstable();
     names.dedup_by(|left, right| left.0 == right.0);

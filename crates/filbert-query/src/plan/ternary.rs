@@ -19,9 +19,9 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::functions::lists;
-use crate::named::map_named;
 use crate::subqueries::is_same;
+use filbert_functions::lists;
+use filbert_functions::named::map_named;
 
 /// Keeps lists apart that are not to become one.
 #[derive(Debug)]

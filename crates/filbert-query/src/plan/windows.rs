@@ -13,9 +13,9 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use filbert_grid::query::SqlError;
 
-use crate::error::{carried, data_error, of_datafusion, parsing_error};
-use crate::functions::numbers::is_shift;
-use crate::named::map_named;
+use filbert_functions::error::{carried, data_error, of_datafusion, parsing_error};
+use filbert_functions::named::map_named;
+use filbert_functions::numbers::is_shift;
 
 /// Makes `RANGE` between rows that are equal `GROUPS`, which is the same, where DataFusion has no ranges of a type; and has whole numbers
 /// with a distance in an order of wider ones, for a bound beyond their type would have rows of NULL in it.

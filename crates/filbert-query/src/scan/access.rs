@@ -12,10 +12,10 @@ use filbert_data::{Blob, FieldPath, FieldType, Kinds, Value, uuid_of};
 use filbert_grid::query::SqlError;
 use filbert_grid::{IndexId, IndexKind, Probe};
 
-use crate::error::data_error;
-use crate::functions::lists;
 use crate::scan::table::MapTable;
-use crate::types::value_of;
+use filbert_functions::error::data_error;
+use filbert_functions::lists;
+use filbert_functions::types::value_of;
 
 /// Keys of one lookup, at most; longer lists look at all entries.
 const LOOKUPS_MAX: usize = 10_000;

@@ -17,9 +17,9 @@ use datafusion::common::Result;
 use filbert_data::FieldType;
 use filbert_grid::{Chunk, ColumnId, ColumnView, Columns, Map, PartitionId};
 
-use crate::scan::builder::batch;
 use crate::scan::scanner::ScanSpec;
 use crate::scan::table::MapTable;
+use filbert_functions::builder::batch;
 
 /// Whether a scan of all entries needs nothing but columns that the map keeps.
 pub(crate) fn reads_columns(spec: &ScanSpec) -> bool {

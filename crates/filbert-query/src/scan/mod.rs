@@ -9,7 +9,6 @@
 //! ```
 
 pub(crate) mod access;
-pub(crate) mod builder;
 pub(crate) mod chunks;
 pub(crate) mod exec;
 pub(crate) mod provider;

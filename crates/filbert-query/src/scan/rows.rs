@@ -9,9 +9,9 @@ use filbert_data::{FieldPath, FieldReader, FieldType, Formats, Side, Value};
 use filbert_grid::query::SqlError;
 use filbert_grid::threads;
 
-use crate::error::{carried, data_error};
-use crate::scan::builder::{ColumnBuilder, batch};
 use crate::scan::table::TableColumn;
+use filbert_functions::builder::{ColumnBuilder, batch};
+use filbert_functions::error::{carried, data_error};
 
 /// Characters of a key that an error shows.
 const KEY_TEXT_CHARS_MAX: usize = 200;

@@ -12,11 +12,11 @@ use datafusion::physical_expr::PhysicalExpr;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{PartitionId, threads};
 
-use crate::error::carried;
 use crate::scan::access::Access;
 use crate::scan::chunks::ColumnScan;
 use crate::scan::rows::{RowBuffer, RowPlan, RowReader};
 use crate::scan::table::MapTable;
+use filbert_functions::error::carried;
 
 /// Rows of one batch, near enough.
 pub(crate) const BATCH_ROWS: usize = 8_192;

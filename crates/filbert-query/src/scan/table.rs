@@ -7,8 +7,8 @@ use filbert_data::{Blob, FieldPath, FieldType, Formats, Side, Step, ToBlob, Valu
 use filbert_grid::Map;
 use filbert_grid::query::SqlError;
 
-use crate::error::data_error;
-use crate::types::{PgType, field, with_members};
+use filbert_functions::error::data_error;
+use filbert_functions::types::{PgType, field, with_members};
 
 /// A column of a table over a map.
 #[derive(Clone, Debug, PartialEq, Eq)]

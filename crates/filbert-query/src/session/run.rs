@@ -10,7 +10,7 @@ use filbert_grid::query::{ColumnMeta, Dialect, Session, SqlError, SqlErrorCode, 
 use super::settings::{self, SETTINGS};
 use super::transaction;
 use crate::cursor::ReadyRows;
-use crate::dialect::{Job, SessionCommand};
+use filbert_dialect::{Job, SessionCommand};
 
 /// The words that PostgreSQL reports when a statement is done.
 pub(crate) fn tag(command: &SessionCommand) -> &'static str {

@@ -2,7 +2,7 @@
 
 use filbert_grid::query::{Dialect, Session, SqlError, SqlErrorCode};
 
-use crate::plan::session::catalog_name;
+use filbert_dialect::catalog_of;
 
 /// The version of PostgreSQL whose catalogs and protocol this is.
 pub(crate) const SERVER_VERSION: &str = concat!("14.0 (Filbert ", env!("CARGO_PKG_VERSION"), ")");
@@ -284,7 +284,7 @@ pub(crate) fn statement_timeout_ms(session: &Session) -> Option<u64> {
 /// The database's name as a session sees it: PostgreSQL's clients find the one that they asked for.
 pub(crate) fn database(session: Option<&Session>, dialect: Dialect) -> String {
     let asked_for = session.filter(|_| dialect == Dialect::Postgres).and_then(|session| session.setting("database"));
-    asked_for.unwrap_or_else(|| catalog_name(dialect).to_owned())
+    asked_for.unwrap_or_else(|| catalog_of(dialect).to_owned())
 }
 
 /// The schemas in which a session's names are looked for; with `implicit` also those that always are.

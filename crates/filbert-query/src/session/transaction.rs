@@ -2,7 +2,7 @@
 
 use filbert_grid::query::{Session, Severity, SqlError, SqlErrorCode, TransactionState};
 
-use crate::dialect::{Modes, SessionCommand};
+use filbert_dialect::{Modes, SessionCommand};
 
 /// The transaction's own settings.
 const READ_ONLY: &str = "transaction_read_only";

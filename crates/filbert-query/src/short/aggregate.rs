@@ -204,7 +204,7 @@ impl Aggregates {
             };
             columns.push(value.to_array()?);
         }
-        crate::scan::builder::batch(&self.schema, columns, 1)
+        filbert_functions::builder::batch(&self.schema, columns, 1)
     }
 }
 

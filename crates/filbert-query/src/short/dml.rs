@@ -10,8 +10,8 @@ use filbert_data::{Blob, Value};
 use filbert_grid::query::{SqlError, StatementResult};
 use filbert_grid::{Caller, Change, Map, Refused};
 
+use crate::asker::ParameterTypes;
 use crate::cursor::ReadyRows;
-use crate::dialect::{Delete, Insert, Parsed, Update, schema_of};
 use crate::dml::adding::{Added, Adding};
 use crate::dml::apply::{Outcome, is_passing, outcome};
 use crate::dml::expressions::{Inputs, RowScope, RowValue};
@@ -22,12 +22,12 @@ use crate::dml::returning::Returning;
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::dml::targets::{assigned_columns, fit_targets, target_columns};
-use crate::plan::context::ParameterTypes;
+use crate::occasion::Occasion;
 use crate::scan::access::Operand;
 use crate::scan::table::MapTable;
 use crate::short::key::Key;
-use crate::surroundings::Occasion;
 use crate::tables::{Mapped, Tables};
+use filbert_dialect::{Delete, Insert, Parsed, Update, schema_of};
 
 /// Rows that one statement writes in place.
 const ROWS_IN_PLACE_MAX: usize = 1_000;

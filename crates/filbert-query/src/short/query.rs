@@ -17,14 +17,14 @@ use datafusion::physical_expr::expressions::Column;
 use filbert_data::{FieldType, Value};
 use filbert_grid::query::SqlError;
 
-use crate::error::of_datafusion;
-use crate::plan::ending;
 use crate::plan::planner::{PlannedQuery, bind, bind_one};
 use crate::scan::access::{Access, AccessPlan};
 use crate::scan::provider::{MapProvider, physical_filter, unqualified};
 use crate::scan::scanner::{ScanCounts, ScanSpec, Scanner};
 use crate::short::aggregate::Aggregates;
 use crate::threads::Threads;
+use filbert_functions::ending;
+use filbert_functions::error::of_datafusion;
 
 /// Rows that a network task may collect in place; more are read by a cursor.
 const ROWS_IN_PLACE_MAX: usize = 1_000;
@@ -285,7 +285,7 @@ impl ShortQuery {
     fn result(&self, batches: Vec<RecordBatch>) -> Result<RecordBatch, SqlError> {
         let named = |batch: RecordBatch| {
             let rows = batch.num_rows();
-            crate::scan::builder::batch(&self.output, batch.columns().to_vec(), rows)
+            filbert_functions::builder::batch(&self.output, batch.columns().to_vec(), rows)
         };
         let batches: datafusion::common::Result<Vec<RecordBatch>> = batches.into_iter().map(named).collect();
         let mut batches = batches.map_err(|error| of_datafusion(&error))?;
@@ -368,7 +368,7 @@ fn project(steps: &[(Vec<Arc<dyn PhysicalExpr>>, SchemaRef)], mut batch: RecordB
         let columns: datafusion::common::Result<Vec<_>> =
             exprs.iter().map(|expr| expr.evaluate(&batch)?.into_array(rows)).collect();
         batch = columns
-            .and_then(|columns| crate::scan::builder::batch(schema, columns, rows))
+            .and_then(|columns| filbert_functions::builder::batch(schema, columns, rows))
             .map_err(|error| of_datafusion(&error))?;
     }
     Ok(batch)

@@ -2,11 +2,11 @@
 //!
 //! Within the condition of another subquery DataFusion makes joins of them whose columns it confuses.
 
-use crate::named::map_named;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
+use filbert_functions::named::map_named;
 
 /// Puts the expressions of such subqueries in their places.
 pub(super) fn inline(plan: LogicalPlan) -> Result<LogicalPlan> {

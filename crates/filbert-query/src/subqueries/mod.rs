@@ -38,8 +38,8 @@ use datafusion::logical_expr::{
 
 use self::forms::{exists_form, has_always_a_row, is_of_table, is_one_row, is_plain_aggregate, narrowed};
 use self::push::Domain;
-use crate::error::{carried, parsing_error};
-use crate::functions::{compared_with_rows, key_of};
+use filbert_functions::error::{carried, parsing_error};
+use filbert_functions::{compared_with_rows, key_of};
 
 /// Gives every subquery of a plan a form that DataFusion plans right.
 pub(crate) fn unnest(plan: LogicalPlan) -> Result<LogicalPlan> {

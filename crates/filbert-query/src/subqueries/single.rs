@@ -8,7 +8,7 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Expr, Signature, Volatility};
 
-use crate::error::{carried, too_many_rows};
+use filbert_functions::error::{carried, too_many_rows};
 
 static SINGLE: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
     Arc::new(AggregateUDF::new_from_impl(Single { signature: Signature::any(1, Volatility::Immutable) }))

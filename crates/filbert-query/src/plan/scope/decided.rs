@@ -12,8 +12,8 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::sources::{Relation, Scope};
 use super::{Output, Resolver};
-use crate::dialect::is_aggregate;
-use crate::walk;
+use filbert_dialect::is_aggregate;
+use filbert_dialect::walk;
 
 impl Resolver<'_> {
     /// Groups by the columns that are decided by the groups, as far as the query names them outside of aggregates.

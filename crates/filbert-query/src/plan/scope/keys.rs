@@ -9,8 +9,8 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Query, 
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::Dialect;
 
-use crate::dialect::{grammar, is_aggregate};
-use crate::walk;
+use filbert_dialect::walk;
+use filbert_dialect::{grammar, is_aggregate};
 
 /// Writes out keys that are lists, and makes a group of a query that is one without an aggregate.
 pub(super) fn write_out(select: &mut Select) {

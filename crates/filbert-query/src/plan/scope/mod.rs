@@ -35,10 +35,11 @@ use filbert_grid::query::{Dialect, SqlError, SqlSubject};
 
 use self::names::Clause;
 use self::sources::Scope;
-use crate::dialect::{self, ROWS, narrow_values};
-use crate::error::parsing_error;
-use crate::plan::columns::{REPEATED, result_name};
+use crate::plan::columns::result_name;
 use crate::tables::Tables;
+use filbert_dialect::REPEATED;
+use filbert_dialect::{self as dialect, ROWS, narrow_values};
+use filbert_functions::error::parsing_error;
 
 /// Views within views, at most.
 const VIEW_DEPTH_MAX: usize = 32;

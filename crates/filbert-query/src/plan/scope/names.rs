@@ -10,8 +10,8 @@ use filbert_grid::query::{Dialect, SqlError};
 
 use super::sources::Relation;
 use super::{Output, Resolver, ambiguous, missing};
-use crate::error::parsing_error;
-use crate::walk;
+use filbert_dialect::walk;
+use filbert_functions::error::parsing_error;
 
 /// Where an expression stands, which decides whether columns of the result can be meant.
 pub(super) enum Clause<'o> {

@@ -8,9 +8,9 @@ use datafusion::sql::sqlparser::parser::Parser;
 use filbert_grid::query::SqlError;
 use std::ops::ControlFlow;
 
-use crate::dialect::HazelcastDialect;
-use crate::error::parsing_error;
-use crate::walk;
+use filbert_dialect::HazelcastDialect;
+use filbert_dialect::walk;
+use filbert_functions::error::parsing_error;
 
 /// The rows of two sides of a set operation with ALL, under the names of the left side.
 pub(super) fn counted(

@@ -10,9 +10,9 @@ use filbert_grid::query::SqlError;
 
 use super::names::Clause;
 use super::{Named, Names, Resolver, VIEW_DEPTH_MAX, complete};
-use crate::dialect::{HazelcastDialect, call};
-use crate::error::parsing_error;
-use crate::plan::columns::REPEATED;
+use filbert_dialect::REPEATED;
+use filbert_dialect::{HazelcastDialect, call};
+use filbert_functions::error::parsing_error;
 
 /// What a query reads.
 #[derive(Clone, Default)]

@@ -13,9 +13,9 @@ use filbert_grid::query::{Dialect, SqlError};
 use super::names::whole_row;
 use super::sources::Relation;
 use super::{Output, Resolver};
-use crate::dialect::{call, columns_of_row};
-use crate::error::parsing_error;
-use crate::plan::columns::REPEATED;
+use filbert_dialect::REPEATED;
+use filbert_dialect::{call, columns_of_row};
+use filbert_functions::error::parsing_error;
 
 /// What a row becomes: names and values in turn.
 const DOCUMENT: &str = "json_of_row";

@@ -1,0 +1,279 @@
+//! `ALTER TABLE`, `COMMENT ON`, and the grammar of schemas.
+
+use filbert_grid::query::Dialect;
+use sqlparser::ast::Expr;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::Token;
+
+use super::declared_types::declared_type;
+use super::json::{expect_word, word};
+use super::statements::{Refusal, if_exists, if_not_exists, parse_name, refused, refused_as};
+use super::tables::{ColumnDefinition, Constraint, check_collation, column, constraint, expression, option_value};
+use super::{Parsed, TableStatement, places, rewrite};
+use crate::declared::DeclaredType;
+use crate::tables::Expression;
+
+/// `ALTER TABLE`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterTable {
+    /// The table.
+    pub name: String,
+    /// Whether its absence is no error.
+    pub if_exists: bool,
+    /// What is done, in this order.
+    pub actions: Vec<AlterAction>,
+}
+
+/// One change of a table.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "there are a few for a statement, and each is used once")]
+pub enum AlterAction {
+    /// A column is added; it is no error that it is there if the flag says so.
+    AddColumn(ColumnDefinition, bool),
+    /// A column goes; its absence is no error if the flag says so.
+    DropColumn(String, bool),
+    /// A column gets another name.
+    RenameColumn(String, String),
+    /// The table gets another name.
+    RenameTo(String),
+    /// A column gets a default, or none.
+    Default(String, Option<Expression>),
+    /// A column is never null, or may be.
+    NotNull(String, bool),
+    /// A column gets another type; its values become what the expression tells.
+    Type(String, DeclaredType, Option<Expr>),
+    /// A constraint is added.
+    AddConstraint(Constraint),
+    /// A constraint goes; its absence is no error if the flag says so.
+    DropConstraint(String, bool),
+    /// Options are set.
+    Set(Vec<(String, String)>),
+    /// Options are taken back.
+    Reset(Vec<String>),
+    /// A constraint is checked, which it was when it was added.
+    ValidateConstraint(String),
+    /// Nothing that would mean anything here.
+    Nothing,
+}
+
+/// What a comment is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comment {
+    /// The table.
+    pub table: String,
+    /// The column, if it is not about the table.
+    pub column: Option<String>,
+    /// What it says; `None` takes it back.
+    pub text: Option<String>,
+}
+
+/// From behind `ALTER` on.
+pub(super) fn alter(parser: &mut Parser<'_>, dialect: Dialect) -> Result<Parsed, Refusal> {
+    if !parser.parse_keyword(Keyword::TABLE) {
+        let what = parser.peek_token();
+        return refused_as("0A000", format!("the statement ALTER {what} is not served"));
+    }
+    let if_exists = if_exists(parser);
+    word(parser, "ONLY");
+    let name = parse_name(parser)?;
+    let mut actions = Vec::new();
+    loop {
+        action(parser, dialect, &mut actions)?;
+        if !parser.consume_token(&Token::Comma) {
+            break;
+        }
+    }
+    Ok(Parsed::Table(TableStatement::Alter(AlterTable { name, if_exists, actions })))
+}
+
+fn action(parser: &mut Parser<'_>, dialect: Dialect, actions: &mut Vec<AlterAction>) -> Result<(), Refusal> {
+    if parser.parse_keyword(Keyword::ADD) {
+        if let Some(constraint) = constraint(parser, dialect, None)? {
+            if parser.parse_keyword(Keyword::NOT) {
+                return refused_as("0A000", "a constraint holds for every row: NOT VALID is not served");
+            }
+            actions.push(AlterAction::AddConstraint(constraint));
+            return Ok(());
+        }
+        word(parser, "COLUMN");
+        let if_not_exists = if_not_exists(parser);
+        let mut column = column(parser, dialect)?;
+        let constraints = std::mem::take(&mut column.constraints);
+        actions.push(AlterAction::AddColumn(column, if_not_exists));
+        actions.extend(constraints.into_iter().map(AlterAction::AddConstraint));
+    } else if parser.parse_keyword(Keyword::DROP) {
+        actions.push(drop_part(parser)?);
+    } else if parser.parse_keyword(Keyword::RENAME) {
+        actions.push(rename(parser)?);
+    } else if parser.parse_keyword(Keyword::ALTER) {
+        actions.push(alter_column(parser, dialect)?);
+    } else if parser.parse_keyword(Keyword::SET) {
+        actions.push(set(parser)?);
+    } else if parser.parse_keyword(Keyword::RESET) {
+        parser.expect_token(&Token::LParen)?;
+        let names = parser.parse_comma_separated(|parser| parser.parse_object_name(false))?;
+        parser.expect_token(&Token::RParen)?;
+        let plain = |name: &sqlparser::ast::ObjectName| {
+            let parts: Vec<&str> = name.0.iter().filter_map(|part| Some(part.as_ident()?.value.as_str())).collect();
+            parts.join(".")
+        };
+        actions.push(AlterAction::Reset(names.iter().map(plain).collect()));
+    } else if word(parser, "OWNER") {
+        expect_word(parser, "TO")?;
+        parser.parse_identifier()?;
+        actions.push(AlterAction::Nothing);
+    } else if word(parser, "VALIDATE") {
+        parser.expect_keyword(Keyword::CONSTRAINT)?;
+        actions.push(AlterAction::ValidateConstraint(parser.parse_identifier()?.value));
+    } else if let Some(what) = UNSERVED.into_iter().find(|what| word(parser, what)) {
+        return refused_as("0A000", format!("ALTER TABLE .. {what} is not served"));
+    } else {
+        let expected = "ADD, DROP, RENAME, ALTER, SET, RESET, VALIDATE or OWNER TO";
+        return Ok(parser.expected(expected, parser.peek_token())?);
+    }
+    Ok(())
+}
+
+/// What PostgreSQL's tables have and those here have not.
+const UNSERVED: [&str; 11] =
+    ["CLUSTER", "REPLICA", "INHERIT", "NO", "OF", "NOT", "ATTACH", "DETACH", "ENABLE", "DISABLE", "FORCE"];
+
+fn drop_part(parser: &mut Parser<'_>) -> Result<AlterAction, Refusal> {
+    let is_constraint = parser.parse_keyword(Keyword::CONSTRAINT);
+    if !is_constraint {
+        word(parser, "COLUMN");
+    }
+    let if_exists = if_exists(parser);
+    let name = parser.parse_identifier()?.value;
+    if !word(parser, "CASCADE") {
+        word(parser, "RESTRICT");
+    }
+    Ok(if is_constraint {
+        AlterAction::DropConstraint(name, if_exists)
+    } else {
+        AlterAction::DropColumn(name, if_exists)
+    })
+}
+
+fn rename(parser: &mut Parser<'_>) -> Result<AlterAction, Refusal> {
+    if word(parser, "TO") {
+        let name = parser.parse_object_name(false)?;
+        return Ok(AlterAction::RenameTo(places::marked_name(&name)?));
+    }
+    word(parser, "COLUMN");
+    let from = parser.parse_identifier()?.value;
+    expect_word(parser, "TO")?;
+    Ok(AlterAction::RenameColumn(from, parser.parse_identifier()?.value))
+}
+
+fn alter_column(parser: &mut Parser<'_>, dialect: Dialect) -> Result<AlterAction, Refusal> {
+    word(parser, "COLUMN");
+    let name = parser.parse_identifier()?.value;
+    let set = word(parser, "SET");
+    if set && parser.parse_keyword(Keyword::DEFAULT) {
+        return Ok(AlterAction::Default(name, Some(expression(parser, dialect)?)));
+    }
+    if set && parser.parse_keywords(&[Keyword::NOT, Keyword::NULL]) {
+        return Ok(AlterAction::NotNull(name, true));
+    }
+    if !set && parser.parse_keyword(Keyword::DROP) {
+        if parser.parse_keyword(Keyword::DEFAULT) {
+            return Ok(AlterAction::Default(name, None));
+        }
+        parser.expect_keywords(&[Keyword::NOT, Keyword::NULL])?;
+        return Ok(AlterAction::NotNull(name, false));
+    }
+    if set && (word(parser, "STATISTICS") || word(parser, "STORAGE")) {
+        parser.next_token();
+        return Ok(AlterAction::Nothing);
+    }
+    let of_identity =
+        ["GENERATED", "START", "INCREMENT", "MINVALUE", "MAXVALUE", "CACHE", "CYCLE", "NO", "RESTART", "ADD"];
+    if of_identity.into_iter().any(|option| word(parser, option)) {
+        return refused_as("0A000", format!("the counter of column {name:?} stays as it was declared"));
+    }
+    if set {
+        expect_word(parser, "DATA")?;
+    }
+    expect_word(parser, "TYPE")?;
+    let declared = declared_type(parser, &name, dialect, 0)?;
+    if parser.parse_keyword(Keyword::COLLATE) {
+        check_collation(parser)?;
+    }
+    let using = match word(parser, "USING") {
+        true => {
+            let mut expr = parser.parse_expr()?;
+            rewrite::rewrite(&mut expr, dialect)?;
+            Some(expr)
+        }
+        false => None,
+    };
+    Ok(AlterAction::Type(name, declared, using))
+}
+
+fn set(parser: &mut Parser<'_>) -> Result<AlterAction, Refusal> {
+    if word(parser, "SCHEMA") {
+        return refused_as("0A000", "a table stays in its schema: SET SCHEMA is not served, RENAME TO schema.name is");
+    }
+    if word(parser, "LOGGED") || word(parser, "UNLOGGED") {
+        return Ok(AlterAction::Nothing);
+    }
+    parser.expect_token(&Token::LParen)?;
+    let mut options = Vec::new();
+    loop {
+        let name = parser.parse_object_name(false)?;
+        let parts: Vec<&str> = name.0.iter().filter_map(|part| Some(part.as_ident()?.value.as_str())).collect();
+        parser.expect_token(&Token::Eq)?;
+        options.push((parts.join("."), option_value(parser)?));
+        if !parser.consume_token(&Token::Comma) {
+            break;
+        }
+    }
+    parser.expect_token(&Token::RParen)?;
+    Ok(AlterAction::Set(options))
+}
+
+/// From behind `COMMENT` on.
+pub(super) fn comment(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+    parser.expect_keyword(Keyword::ON)?;
+    let (table, column) = if word(parser, "COLUMN") {
+        let mut name = parser.parse_object_name(false)?;
+        let Some(column) = name.0.pop().and_then(|part| part.as_ident().map(|column| column.value.clone())) else {
+            return refused("a column is expected after COMMENT ON COLUMN, as table.column");
+        };
+        (places::marked_name(&name)?, Some(column))
+    } else if parser.parse_keyword(Keyword::TABLE) {
+        (parse_name(parser)?, None)
+    } else {
+        return refused_as("0A000", "comments are kept of tables and of columns");
+    };
+    parser.expect_keyword(Keyword::IS)?;
+    let text = match parser.parse_keyword(Keyword::NULL) {
+        true => None,
+        false => Some(parser.parse_literal_string()?),
+    };
+    Ok(Parsed::Table(TableStatement::Comment(Comment { table, column, text })))
+}
+
+/// From behind `CREATE SCHEMA` on.
+pub(super) fn create_schema(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+    let if_not_exists = if_not_exists(parser);
+    let name = parser.parse_identifier()?.value;
+    if word(parser, "AUTHORIZATION") {
+        parser.parse_identifier()?;
+    }
+    Ok(Parsed::Table(TableStatement::CreateSchema { name, if_not_exists }))
+}
+
+/// From behind `DROP SCHEMA` on.
+pub(super) fn drop_schema(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+    let if_exists = if_exists(parser);
+    let names = parser.parse_comma_separated(Parser::parse_identifier)?;
+    let cascade = word(parser, "CASCADE");
+    if !cascade {
+        word(parser, "RESTRICT");
+    }
+    let names = names.into_iter().map(|name| name.value).collect();
+    Ok(Parsed::Table(TableStatement::DropSchema { names, if_exists, cascade }))
+}

@@ -1,0 +1,265 @@
+//! The grammar of statements that change rows: `INSERT`, `SINK`, `UPDATE`, `DELETE`.
+
+use sqlparser::ast::{
+    Assignment, AssignmentTarget, ConflictTarget as Target, Expr, FromTable, Ident, ObjectName, OnConflictAction,
+    OnInsert, SelectItem, Statement, TableFactor, TableObject, TableWithJoins,
+};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::Token;
+
+use filbert_grid::query::Dialect;
+
+use super::json::{call, word};
+use super::statements::{Refusal, refused};
+use super::{ConflictTarget, Delete, Insert, OnConflict, Parsed, Update, names, places, rewrite, served, server};
+
+/// `INSERT` and `SINK`.
+pub(super) fn insert(parser: &mut Parser<'_>, of: Dialect, sink: bool) -> Result<Parsed, Refusal> {
+    let token = parser.next_token();
+    if sink && !parser.peek_keyword(Keyword::INTO) {
+        return Ok(parser.expected("INTO", parser.peek_token())?);
+    }
+    let Statement::Insert(insert) = parser.parse_insert(token)? else { return refused("the INSERT is not served") };
+    served::check_insert(&insert)?;
+    let TableObject::TableName(table) = &insert.table else {
+        return refused("rows can be inserted into a table or a mapping only");
+    };
+    let beyond =
+        insert.overwrite || insert.partitioned.is_some() || insert.or.is_some() || !insert.assignments.is_empty();
+    if beyond || sink && (insert.on.is_some() || insert.returning.is_some()) {
+        return refused(
+            "INSERT is served as INSERT INTO name [(columns)] and a query or VALUES [ON CONFLICT ..] [RETURNING ..]",
+        );
+    }
+    let columns = insert.columns.iter().map(column_name).collect::<Result<_, _>>()?;
+    let (table, short) = table_name(table)?;
+    let alias = insert.table_alias.map(|alias| alias.alias.value).or(short);
+    let mut source = insert.source;
+    if let Some(source) = &mut source {
+        rewrite::rewrite(source, of)?;
+    }
+    let on_conflict = insert.on.map(|on| on_conflict(on, of)).transpose()?;
+    let returning = returning(insert.returning, of)?;
+    Ok(Parsed::Insert(Insert { sink, table, alias, columns, source, on_conflict, returning }))
+}
+
+fn on_conflict(on: OnInsert, of: Dialect) -> Result<OnConflict, Refusal> {
+    let OnInsert::OnConflict(on) = on else { return refused("ON DUPLICATE KEY is not served, expected ON CONFLICT") };
+    let target = match on.conflict_target {
+        None => ConflictTarget::Any,
+        Some(Target::Columns(columns)) => {
+            ConflictTarget::Columns(columns.into_iter().map(|column| column.value).collect())
+        }
+        Some(Target::OnConstraint(name)) => ConflictTarget::Constraint(column_name(&name)?),
+    };
+    let (update, mut selection) = match on.action {
+        OnConflictAction::DoNothing => (None, None),
+        OnConflictAction::DoUpdate(update) => (Some(assigned(update.assignments, of)?), update.selection),
+    };
+    if let Some(selection) = &mut selection {
+        condition(selection, of)?;
+    }
+    Ok(OnConflict { target, update, selection })
+}
+
+/// Columns and what they become.
+fn assigned(assignments: Vec<Assignment>, of: Dialect) -> Result<Vec<(String, Expr)>, Refusal> {
+    let mut assigned = Vec::with_capacity(assignments.len());
+    for Assignment { target, value } in assignments {
+        match target {
+            AssignmentTarget::ColumnName(column) => assigned.push((column_name(&column)?, value)),
+            AssignmentTarget::Tuple(columns) => {
+                let columns = columns.iter().map(column_name).collect::<Result<Vec<_>, _>>()?;
+                assigned.extend(parted(columns, value)?);
+            }
+        }
+    }
+    for (_, value) in &mut assigned {
+        rewrite::rewrite(value, of)?;
+    }
+    Ok(assigned)
+}
+
+/// `(a, b) = (x, y)` as `a = x, b = y`.
+fn parted(columns: Vec<String>, value: Expr) -> Result<Vec<(String, Expr)>, Refusal> {
+    let values = match value {
+        Expr::Tuple(values) => values,
+        Expr::Nested(value) => vec![*value],
+        _ => return refused("several columns are set at once as (a, b) = (x, y)"),
+    };
+    if columns.len() != values.len() {
+        return refused(format!("{} columns are set to {} values, expected as many", columns.len(), values.len()));
+    }
+    Ok(columns.into_iter().zip(values).collect())
+}
+
+fn returning(items: Option<Vec<SelectItem>>, of: Dialect) -> Result<Option<Vec<SelectItem>>, Refusal> {
+    let Some(mut items) = items else { return Ok(None) };
+    if of != Dialect::Hazelcast {
+        server::name_returned(&mut items, of);
+        server::tell_items(&mut items, of);
+    }
+    for item in &mut items {
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+            rewrite::rewrite(expr, of)?;
+        }
+    }
+    Ok(Some(items))
+}
+
+/// `UPDATE name [[AS] alias] SET .. [FROM ..] [WHERE ..] [RETURNING ..]`.
+pub(super) fn update(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusal> {
+    parser.expect_keyword(Keyword::UPDATE)?;
+    word(parser, "ONLY");
+    let (table, alias) = single_table(&parser.parse_table_and_joins()?)?;
+    parser.expect_keyword(Keyword::SET)?;
+    let mut assignments = Assignments::default();
+    loop {
+        assignment(parser, &mut assignments)?;
+        if !parser.consume_token(&Token::Comma) {
+            break;
+        }
+    }
+    let mut assignments = assignments.assigned;
+    for (_, value) in &mut assignments {
+        rewrite::rewrite(value, of)?;
+    }
+    let mut from = match parser.parse_keyword(Keyword::FROM) {
+        true => parser.parse_comma_separated(Parser::parse_table_and_joins)?,
+        false => Vec::new(),
+    };
+    from.iter_mut().try_for_each(|from| rewrite::rewrite(from, of))?;
+    let selection = selection(parser, of)?;
+    let returning = returning_clause(parser, of)?;
+    Ok(Parsed::Update(Update { table, alias, assignments, from, selection, returning }))
+}
+
+/// What `SET` sets.
+#[derive(Default)]
+struct Assignments {
+    assigned: Vec<(String, Expr)>,
+    /// The columns of which members are set.
+    of_members: Vec<String>,
+}
+
+impl Assignments {
+    /// Sets a member: `object_set(object, value, member, ..)`, one around the other for several members of one object.
+    fn set_member(&mut self, column: String, path: Vec<Expr>, value: Expr) {
+        let known = self.of_members.contains(&column);
+        let before = self.assigned.iter_mut().find(|(assigned, _)| known && *assigned == column);
+        let object = match &before {
+            Some((_, object)) => object.clone(),
+            None => Expr::Identifier(Ident::with_quote('"', column.as_str())),
+        };
+        let arguments = [object, value].into_iter().chain(path).collect();
+        let set = call("object_set", arguments, Vec::new(), None);
+        match before {
+            Some((_, object)) => *object = set,
+            None => {
+                self.of_members.push(column.clone());
+                self.assigned.push((column, set));
+            }
+        }
+    }
+}
+
+/// One or several columns of `SET`; `column['member']` sets a member of an object.
+fn assignment(parser: &mut Parser<'_>, assignments: &mut Assignments) -> Result<(), Refusal> {
+    if parser.consume_token(&Token::LParen) {
+        let columns = parser.parse_comma_separated(|parser| parser.parse_object_name(false))?;
+        parser.expect_token(&Token::RParen)?;
+        parser.expect_token(&Token::Eq)?;
+        word(parser, "ROW");
+        let columns = columns.iter().map(column_name).collect::<Result<Vec<_>, _>>()?;
+        assignments.assigned.extend(parted(columns, parser.parse_expr()?)?);
+        return Ok(());
+    }
+    let column = column_name(&parser.parse_object_name(false)?)?;
+    let mut path = Vec::new();
+    while parser.consume_token(&Token::LBracket) {
+        path.push(parser.parse_expr()?);
+        parser.expect_token(&Token::RBracket)?;
+    }
+    parser.expect_token(&Token::Eq)?;
+    let value = parser.parse_expr()?;
+    match path.is_empty() {
+        true => assignments.assigned.push((column, value)),
+        false => assignments.set_member(column, path, value),
+    }
+    Ok(())
+}
+
+/// A condition as it is planned.
+fn condition(condition: &mut Expr, of: Dialect) -> Result<(), Refusal> {
+    rewrite::rewrite(condition, of)?;
+    if of != Dialect::Hazelcast {
+        server::condition(condition);
+    }
+    Ok(())
+}
+
+fn selection(parser: &mut Parser<'_>, of: Dialect) -> Result<Option<Expr>, Refusal> {
+    if !parser.parse_keyword(Keyword::WHERE) {
+        return Ok(None);
+    }
+    let mut selection = parser.parse_expr()?;
+    condition(&mut selection, of)?;
+    Ok(Some(selection))
+}
+
+fn returning_clause(parser: &mut Parser<'_>, of: Dialect) -> Result<Option<Vec<SelectItem>>, Refusal> {
+    match parser.parse_keyword(Keyword::RETURNING) {
+        true => returning(Some(parser.parse_comma_separated(Parser::parse_select_item)?), of),
+        false => Ok(None),
+    }
+}
+
+/// `DELETE FROM name [[AS] alias] [USING ..] [WHERE ..] [RETURNING ..]`.
+pub(super) fn delete(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusal> {
+    let token = parser.next_token();
+    let Statement::Delete(delete) = parser.parse_delete(token)? else { return refused("the DELETE is not served") };
+    served::check_delete(&delete)?;
+    let beyond = delete.limit.is_some() || !delete.order_by.is_empty() || !delete.tables.is_empty();
+    let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+    let [from] = from.as_slice() else { return refused("DELETE is of one table or mapping") };
+    if beyond {
+        return refused("DELETE is served as DELETE FROM name [USING ..] [WHERE condition] [RETURNING ..]");
+    }
+    let (table, alias) = single_table(from)?;
+    let mut selection = delete.selection;
+    if let Some(selection) = &mut selection {
+        condition(selection, of)?;
+    }
+    let mut using = delete.using.unwrap_or_default();
+    using.iter_mut().try_for_each(|from| rewrite::rewrite(from, of))?;
+    Ok(Parsed::Delete(Delete { table, alias, using, selection, returning: returning(delete.returning, of)? }))
+}
+
+fn single_table(table: &TableWithJoins) -> Result<(String, Option<String>), Refusal> {
+    served::check(table)?;
+    match &table.relation {
+        TableFactor::Table { name, alias, args: None, .. } if table.joins.is_empty() => {
+            let (table, short) = table_name(name)?;
+            Ok((table, alias.as_ref().map(|alias| alias.name.value.clone()).or(short)))
+        }
+        _ => refused("one table or mapping can be changed at a time, without joins"),
+    }
+}
+
+/// The name in the catalog, and the name within the statement if that is another: there, a table goes by its name without schema.
+fn table_name(name: &ObjectName) -> Result<(String, Option<String>), Refusal> {
+    let table = places::marked_name(name)?;
+    let short = match names::schema_of(&table) {
+        (Some(_), short) => Some(short.to_owned()),
+        (None, _) => None,
+    };
+    Ok((table, short))
+}
+
+fn column_name(name: &ObjectName) -> Result<String, Refusal> {
+    match name.0.last().and_then(|part| part.as_ident()) {
+        Some(identifier) => Ok(identifier.value.clone()),
+        None => refused(format!("a column's name is expected instead of {name}")),
+    }
+}

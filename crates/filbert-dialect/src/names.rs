@@ -1,0 +1,111 @@
+//! Names of tables: the default schema's names, and those of other schemas.
+//!
+//! The default schema has three names: `public`, `doc` (CrateDB's) and, with its catalog, `hazelcast.public`. A table of it has no
+//! schema in the catalog; a table `t` of another schema `s` is there as `s.t`.
+
+use std::ops::ControlFlow;
+
+use filbert_grid::query::{Dialect, SqlError};
+use sqlparser::ast::{Ident, ObjectName, TableFactor, Visit, Visitor};
+
+use super::tokens;
+use crate::walk;
+use filbert_grid::query::parsing_error;
+
+/// Words that go on with a statement: where one stands instead of a table, the table was left out.
+const NO_TABLES: [&str; 17] = [
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "OFFSET",
+    "FETCH",
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "JOIN",
+    "ON",
+    "USING",
+    "AS",
+    "AND",
+];
+
+/// What follows the name of a column whose name an earlier one has, within a statement that is planned: there, names are unique.
+pub const REPEATED: char = '\u{1}';
+
+/// The names of the default schema.
+pub const DEFAULT_SCHEMAS: [&str; 2] = ["public", "doc"];
+/// The catalog has a name for each dialect.
+pub const CATALOGS: [&str; 3] = ["hazelcast", "crate", "filbert"];
+
+/// The name of a dialect's catalog in statements; that of Hazelcast's as in Hazelcast.
+pub fn catalog_of(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Hazelcast => "hazelcast",
+        Dialect::Crate => "crate",
+        Dialect::Postgres => "filbert",
+    }
+}
+
+/// The name in the catalog of a table of a schema.
+pub fn in_schema(schema: &str, name: &str) -> String {
+    if DEFAULT_SCHEMAS.contains(&schema) { name.to_owned() } else { format!("{schema}.{name}") }
+}
+
+/// The schema and the name within it of a name in the catalog.
+pub fn schema_of(name: &str) -> (Option<&str>, &str) {
+    match name.split_once('.') {
+        Some((schema, name)) => (Some(schema), name),
+        None => (None, name),
+    }
+}
+
+/// The name in the catalog that a statement's name stands for.
+pub fn catalog_name(name: &ObjectName) -> Result<String, SqlError> {
+    let parts: Vec<&Ident> = name.0.iter().filter_map(|part| part.as_ident()).collect();
+    match parts.as_slice() {
+        [name] => Ok(name.value.clone()),
+        [schema, name] => Ok(in_schema(&schema.value, &name.value)),
+        [catalog, schema, name] if CATALOGS.contains(&catalog.value.as_str()) => {
+            Ok(in_schema(&schema.value, &name.value))
+        }
+        [catalog, ..] => {
+            let text = format!("the database {:?} of {name} is not there, expected {:?}", catalog.value, CATALOGS[0]);
+            Err(parsing_error(text).with_sqlstate("3D000"))
+        }
+        [] => Err(parsing_error("a name is expected")),
+    }
+}
+
+/// Refuses a query in which a word of the grammar stands where a table is to be named.
+pub(super) fn check_tables(tree: &impl Visit) -> Result<(), SqlError> {
+    struct Tables;
+    impl Visitor for Tables {
+        type Break = SqlError;
+
+        fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<SqlError> {
+            let TableFactor::Table { name, .. } = factor else { return ControlFlow::Continue(()) };
+            match name.0.as_slice() {
+                [name] => check_table(name.as_ident()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    match walk::read(tree, &mut Tables) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+fn check_table(name: Option<&Ident>) -> ControlFlow<SqlError> {
+    let found = name.filter(|name| name.quote_style.is_none());
+    match found.filter(|name| NO_TABLES.iter().any(|word| name.value.eq_ignore_ascii_case(word))) {
+        None => ControlFlow::Continue(()),
+        Some(name) => {
+            ControlFlow::Break(tokens::at(&format!("expected a table, found: {}", name.value), name.span.start))
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The schemas of names that come without one.
+//!
+//! The parser marks such names. When a statement is understood, those of tables that are there get the schema in which one is
+//! found, those of what is made the schema in which that is to be, and the marks go.
+
+use std::ops::ControlFlow;
+
+use filbert_grid::query::SqlError;
+use sqlparser::ast::{Cte, Ident, ObjectName, ObjectNamePart, Query, TableFactor, VisitMut, VisitorMut};
+
+use crate::walk;
+
+use super::names::{catalog_name, in_schema};
+use super::rewrite::alias_of;
+use super::{AlterAction, Parsed, ShowWhat, TableStatement};
+
+/// What stands before a name that came without a schema.
+const MARK: char = '\u{2}';
+
+/// Which schemas names without one are of; `None` = the default schema.
+pub trait Places {
+    /// That of a table or view which is there.
+    fn of_known(&self, name: &str) -> Option<String>;
+
+    /// That of a table or view to be made.
+    fn of_new(&self) -> Option<String>;
+}
+
+/// Everything without a schema is of the default one.
+#[derive(Clone, Copy, Debug)]
+pub struct DefaultPlace;
+
+impl Places for DefaultPlace {
+    fn of_known(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn of_new(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The name in the catalog that a statement's name stands for, marked if it has no schema.
+pub(super) fn marked_name(name: &ObjectName) -> Result<String, SqlError> {
+    let plain = catalog_name(name)?;
+    Ok(if name.0.len() == 1 { format!("{MARK}{plain}") } else { plain })
+}
+
+fn settled(name: &str, schema: impl FnOnce(&str) -> Option<String>) -> String {
+    match name.strip_prefix(MARK) {
+        None => name.to_owned(),
+        Some(bare) => schema(bare).map_or_else(|| bare.to_owned(), |schema| in_schema(&schema, bare)),
+    }
+}
+
+/// Gives every name of a statement its schema.
+pub(super) fn settle(parsed: &mut Parsed, places: &dyn Places) {
+    let known = |name: &mut String| *name = settled(name, |bare| places.of_known(bare));
+    let new = |name: &mut String| *name = settled(name, |_| places.of_new());
+    let plain = |name: &mut String| *name = settled(name, |_| None);
+    match parsed {
+        Parsed::CreateMapping(statement) => {
+            let bare = settled(&statement.name, |_| None);
+            new(&mut statement.name);
+            // The map keeps the name that it has.
+            if statement.name != bare {
+                statement.external_name.get_or_insert(bare);
+            }
+        }
+        Parsed::DropMapping { name, .. } | Parsed::DropView { name, .. } => known(name),
+        Parsed::CreateIndex(statement) => {
+            statement.name.iter_mut().for_each(plain);
+            known(&mut statement.map);
+        }
+        Parsed::DropIndex { name, map, .. } => {
+            plain(name);
+            map.iter_mut().for_each(known);
+        }
+        Parsed::CreateView { name, query, .. } => {
+            new(name);
+            relations(query.as_mut(), places);
+        }
+        Parsed::Table(statement) => table_statement(statement, places),
+        Parsed::Copy(copy) => {
+            copy.table.iter_mut().for_each(known);
+            copy.query.iter_mut().for_each(|query| relations(query.as_mut(), places));
+        }
+        Parsed::Show(ShowWhat::Resources(name) | ShowWhat::Indexes(Some(name))) => known(name),
+        Parsed::Show(_) | Parsed::Session(_) => {}
+        Parsed::Insert(insert) => {
+            known(&mut insert.table);
+            insert.source.iter_mut().for_each(|query| relations(query.as_mut(), places));
+        }
+        Parsed::Update(update) => {
+            known(&mut update.table);
+            update.from.iter_mut().for_each(|from| relations(from, places));
+            let values = update.assignments.iter_mut().map(|(_, value)| value);
+            values.chain(&mut update.selection).for_each(|expr| relations(expr, places));
+        }
+        Parsed::Delete(delete) => {
+            known(&mut delete.table);
+            delete.using.iter_mut().for_each(|using| relations(using, places));
+            delete.selection.iter_mut().for_each(|selection| relations(selection, places));
+        }
+        Parsed::Query(query) => relations(query.as_mut(), places),
+        Parsed::Explain { statement, .. } => settle(statement, places),
+    }
+}
+
+fn table_statement(statement: &mut TableStatement, places: &dyn Places) {
+    let known = |name: &mut String| *name = settled(name, |bare| places.of_known(bare));
+    match statement {
+        TableStatement::Create(table) => {
+            table.name = settled(&table.name, |_| places.of_new());
+            table.like.iter_mut().for_each(|like| known(&mut like.table));
+            table.source.iter_mut().for_each(|query| relations(query.as_mut(), places));
+        }
+        TableStatement::Drop { names, .. }
+        | TableStatement::Truncate { names, .. }
+        | TableStatement::KeepUp { names, .. } => names.iter_mut().for_each(known),
+        TableStatement::Alter(alter) => {
+            known(&mut alter.name);
+            let schema = super::schema_of(&alter.name).0.map(str::to_owned);
+            for action in &mut alter.actions {
+                // A table that is renamed stays in its schema.
+                if let AlterAction::RenameTo(name) = action {
+                    *name = settled(name, |_| schema.clone());
+                }
+            }
+        }
+        TableStatement::Comment(comment) => known(&mut comment.table),
+        TableStatement::CreateSchema { .. } | TableStatement::DropSchema { .. } => {}
+    }
+}
+
+/// Gives the relations of a query, or of an expression with queries, their schemas.
+fn relations<T: VisitMut>(tree: &mut T, places: &dyn Places) {
+    let _ = walk::change(tree, &mut Qualify { places, open: Vec::new() });
+}
+
+struct Qualify<'p> {
+    places: &'p dyn Places,
+    /// The queries that are open.
+    open: Vec<Open>,
+}
+
+/// A query that is open, with what it names itself: `WITH`.
+struct Open {
+    named: Vec<String>,
+    is_recursive: bool,
+    /// How many of these queries are behind: the next one sees those, and itself if it may.
+    behind: usize,
+}
+
+impl Open {
+    fn sees(&self, name: &str) -> bool {
+        let seen = if self.is_recursive { self.behind.saturating_add(1) } else { self.behind };
+        self.named.iter().take(seen).any(|named| named == name)
+    }
+}
+
+impl VisitorMut for Qualify<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let named = query.with.iter().flat_map(|with| &with.cte_tables);
+        let named = named.map(|cte: &Cte| cte.alias.name.value.clone()).collect();
+        let is_recursive = query.with.as_ref().is_some_and(|with| with.recursive);
+        self.open.push(Open { named, is_recursive, behind: 0 });
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.open.pop();
+        // The queries of a WITH are visited before all else of the query that it belongs to.
+        if let Some(around) = self.open.last_mut() {
+            around.behind = around.behind.saturating_add(1);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        let TableFactor::Table { name, alias, args: None, .. } = factor else { return ControlFlow::Continue(()) };
+        let [ObjectNamePart::Identifier(bare)] = name.0.as_slice() else { return ControlFlow::Continue(()) };
+        if self.open.iter().any(|query| query.sees(&bare.value)) {
+            return ControlFlow::Continue(());
+        }
+        if let Some(schema) = self.places.of_known(&bare.value) {
+            let bare = bare.clone();
+            // Its columns go by the name that was written.
+            alias.get_or_insert_with(|| alias_of(&bare.value));
+            *name = ObjectName::from(vec![Ident::with_quote('"', schema), bare]);
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,564 @@
+//! What DataFusion would not know, as what it knows.
+
+use std::ops::ControlFlow;
+
+use bigdecimal::BigDecimal;
+use filbert_data::FieldType;
+use filbert_grid::query::{Dialect, SqlError};
+use sqlparser::ast::helpers::attached_token::AttachedToken;
+use sqlparser::ast::{
+    BinaryOperator, CaseWhen, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, Ident, LimitClause, Offset, OrderBy, OrderByKind, Query, Select,
+    SelectItem, SetExpr, TableAlias, TableFactor, TypedString, UnaryOperator, Value, ValueWithSpan, Values, Visit,
+    VisitMut, Visitor, VisitorMut,
+};
+
+use super::json::{call, text};
+use super::names;
+use super::precedence;
+use super::served;
+use super::server;
+use super::types::{planner_type, sql_type};
+use super::windows;
+use crate::calls::OPERAND;
+use crate::walk;
+use filbert_grid::query::parsing_error;
+
+/// Rewrites everything within a query or an expression.
+pub(super) fn rewrite<T: Visit + VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
+    served::check(tree)?;
+    names::check_tables(tree)?;
+    precedence::resolve(tree);
+    if of != Dialect::Hazelcast {
+        server::rewrite(tree, of)?;
+    }
+    match walk::change(tree, &mut Rewriter { of, derived: 0 }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+/// Whether a query has parameters.
+pub(super) fn has_parameters(query: &Query) -> bool {
+    struct Finder;
+    impl Visitor for Finder {
+        type Break = ();
+
+        fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
+            match value.value {
+                Value::Placeholder(_) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    walk::read(query, &mut Finder).is_break()
+}
+
+struct Rewriter {
+    of: Dialect,
+    /// Queries without a name so far.
+    derived: usize,
+}
+
+fn refuse(message: impl Into<String>) -> ControlFlow<SqlError> {
+    ControlFlow::Break(parsing_error(message))
+}
+
+impl VisitorMut for Rewriter {
+    type Break = SqlError;
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        if !is_read_only(&query.body) {
+            return refuse("a query cannot change anything");
+        }
+        if !query.locks.is_empty() || query.for_clause.is_some() {
+            return refuse("FOR after a query is not served");
+        }
+        if let (SetExpr::Select(select), Some(OrderBy { kind: OrderByKind::Expressions(order), .. })) =
+            (query.body.as_ref(), query.order_by.as_mut())
+        {
+            windows::resolve_order(select, order)?;
+        }
+        match query.fetch.take() {
+            None => ControlFlow::Continue(()),
+            Some(fetch) => fetch_as_limit(query, fetch),
+        }
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        if let TableFactor::Derived { lateral: true, subquery, .. } = factor {
+            alias_columns(&mut subquery.body);
+        }
+        let (name, args, alias) = match factor {
+            TableFactor::TableFunction { expr: Expr::Function(function), alias } => {
+                let FunctionArguments::List(list) = &mut function.args else {
+                    return refuse("a table function is called with arguments in brackets");
+                };
+                (function.name.clone(), std::mem::take(&mut list.args), alias.take())
+            }
+            TableFactor::TableFunction { .. } => return refuse("TABLE(..) holds a table function's call"),
+            TableFactor::Table { name, args: Some(args), alias, .. } => {
+                (name.clone(), std::mem::take(&mut args.args), alias.take())
+            }
+            // What has no name hides the names within it, and not only from us.
+            TableFactor::Derived { alias: alias @ None, .. } => {
+                self.derived += 1;
+                *alias = Some(alias_of(&format!("$derived{}", self.derived)));
+                return ControlFlow::Continue(());
+            }
+            _ => return ControlFlow::Continue(()),
+        };
+        let function = name.to_string().to_ascii_lowercase();
+        let args = match positional(&function, args) {
+            Ok(args) => args,
+            Err(error) => return ControlFlow::Break(error),
+        };
+        let alias = Some(alias.unwrap_or_else(|| alias_of(&function)));
+        *factor = TableFactor::Function {
+            lateral: false,
+            name: Ident::new(function).into(),
+            args,
+            with_ordinality: false,
+            alias,
+        };
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item {
+                narrow(expression, self.of);
+            }
+        }
+        windows::resolve(select)
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        // The least number of 64 bits, whose digits alone are beyond them.
+        if let Expr::UnaryOp { op: UnaryOperator::Minus, expr } = &*expression
+            && let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = expr.as_ref()
+            && self.of == Dialect::Postgres
+            && digits.parse::<i64>().is_err()
+            && format!("-{digits}").parse::<i64>().is_ok()
+        {
+            *expression = Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(text(&format!("-{digits}"))),
+                data_type: DataType::BigInt(None),
+                array: false,
+                format: None,
+            };
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        match expression {
+            Expr::Cast { kind, expr, data_type, array, format } => {
+                if *array || format.is_some() {
+                    return refuse("CAST is served as CAST(expression AS type)");
+                }
+                let Some(field_type) = sql_type(data_type) else {
+                    return refuse(format!("there is no type {data_type} to cast to"));
+                };
+                if field_type == FieldType::Interval && self.of == Dialect::Hazelcast {
+                    return refuse("nothing can be cast to INTERVAL");
+                }
+                // The digits of a number without declared ones are those that it has.
+                if self.of == Dialect::Postgres && field_type == FieldType::Decimal(None) {
+                    let inner = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
+                    *expression = numeric(inner);
+                    return ControlFlow::Continue(());
+                }
+                if let Some(planned) = planner_type(&field_type) {
+                    *data_type = planned;
+                    if *kind == CastKind::DoubleColon {
+                        *kind = CastKind::Cast;
+                    }
+                    return ControlFlow::Continue(());
+                }
+                let function = match field_type {
+                    FieldType::Json => "cast_json",
+                    FieldType::Object => "cast_object",
+                    FieldType::Uuid => "cast_uuid",
+                    other => return refuse(format!("nothing can be cast to {other}")),
+                };
+                let inner = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
+                *expression = call(function, vec![inner], Vec::new(), None);
+            }
+            Expr::TypedString(TypedString { data_type, .. }) => {
+                let planned = sql_type(data_type).as_ref().and_then(planner_type);
+                match planned {
+                    Some(planned) => *data_type = planned,
+                    None => return refuse(format!("there is no literal of type {data_type}")),
+                }
+            }
+            Expr::Case { .. } if self.of == Dialect::Postgres => narrow(expression, self.of),
+            Expr::Function(function) if self.of == Dialect::Postgres => {
+                narrow_arguments(function);
+                if let Some(choice) = nullif(function) {
+                    *expression = choice;
+                }
+            }
+            Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. })
+                if self.of == Dialect::Postgres && exact_number(digits).is_some() =>
+            {
+                if let Some(plain) = exact_number(digits) {
+                    *expression = plain;
+                }
+            }
+            Expr::UnaryOp { op, expr } if self.of == Dialect::Postgres && function_of_sign(*op).is_some() => {
+                narrow(expr, self.of);
+                let inner = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
+                if let Some(function) = function_of_sign(*op) {
+                    *expression = call(function, vec![inner], Vec::new(), None);
+                }
+            }
+            Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. })
+                if digits.contains(['e', 'E']) && !digits.starts_with("0x") =>
+            {
+                *expression = Expr::Cast {
+                    kind: CastKind::Cast,
+                    expr: Box::new(text(digits)),
+                    data_type: DataType::DoublePrecision,
+                    array: false,
+                    format: None,
+                };
+            }
+            Expr::Like { any: false, pattern, escape_char, .. }
+            | Expr::ILike { any: false, pattern, escape_char, .. }
+                if self.of == Dialect::Hazelcast =>
+            {
+                return like(pattern, escape_char);
+            }
+            Expr::Extract { field, expr, .. } => {
+                let field = field.to_string().trim_matches(['\'', '"']).to_ascii_uppercase();
+                let inner = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
+                *expression = call("extract_field", vec![text(&field), inner], Vec::new(), None);
+            }
+            Expr::UnaryOp { op: UnaryOperator::Plus, expr } => {
+                *expression = std::mem::replace(expr.as_mut(), Expr::value(Value::Null));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `x::numeric` in PostgreSQL's dialect: a text in quotes has the digits that stand there.
+fn numeric(inner: Expr) -> Expr {
+    let mut arguments = vec![inner];
+    if let Some(Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(digits), .. })) = arguments.first()
+        && let Ok(number) = digits.trim().parse::<BigDecimal>()
+        && let scale @ ..=36 = number.as_bigint_and_exponent().1.max(0)
+    {
+        let digits = |count: i64| Expr::value(Value::Number(count.to_string(), false));
+        arguments.extend([digits(76), digits(scale)]);
+    }
+    call("to_numeric", arguments, Vec::new(), None)
+}
+
+/// Digits of a number that an exact one can have here.
+const DIGITS_MAX: i64 = 76;
+/// Those behind the point.
+const SCALE_MAX: i64 = 36;
+
+/// A number that PostgreSQL takes as a `numeric` and the planner would not: one with an exponent, or beyond 64 bits. One that has more
+/// digits than a number can have here is a `double precision`.
+fn exact_number(digits: &str) -> Option<Expr> {
+    let is_large = digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<i64>().is_err();
+    if digits.starts_with("0x") || !(is_large || digits.contains(['e', 'E'])) {
+        return None;
+    }
+    let digits = digits.replace('_', "");
+    let number = digits.parse::<BigDecimal>().ok()?;
+    let (unscaled, exponent) = number.as_bigint_and_exponent();
+    let whole = i64::try_from(unscaled.magnitude().to_string().len()).unwrap_or(i64::MAX).saturating_sub(exponent);
+    let scale = exponent.max(0);
+    if scale > SCALE_MAX || whole.saturating_add(scale) > DIGITS_MAX {
+        return Some(call("to_float8", vec![text(&digits)], Vec::new(), None));
+    }
+    // With few digits, it is of the type that others of few digits have.
+    let precision = if whole.max(1) + scale <= 38 { whole.max(1) + scale } else { DIGITS_MAX };
+    let plain = text(&number.with_scale(scale).to_plain_string());
+    let count = |count: i64| Expr::value(Value::Number(count.to_string(), false));
+    Some(call("to_numeric", vec![plain, count(precision), count(scale)], Vec::new(), None))
+}
+
+/// Gives columns in a query their names as aliases: of a column of another relation beside a `LATERAL` query the planner makes up one.
+fn alias_columns(query: &mut SetExpr) {
+    match query {
+        SetExpr::Select(select) => {
+            for item in &mut select.projection {
+                let SelectItem::UnnamedExpr(expr) = item else { continue };
+                let alias = match &*expr {
+                    Expr::Identifier(name) => Some(name.clone()),
+                    Expr::CompoundIdentifier(names) => names.last().cloned(),
+                    _ => None,
+                };
+                if let Some(alias) = alias {
+                    *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+                }
+            }
+        }
+        SetExpr::Query(query) => alias_columns(&mut query.body),
+        SetExpr::SetOperation { left, .. } => alias_columns(left),
+        _ => {}
+    }
+}
+
+/// Functions whose results are of their arguments' types.
+const OF_ARGUMENTS: [&str; 17] = [
+    "abs",
+    "array_agg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "coalesce",
+    "gcd",
+    "generate_series",
+    "greatest",
+    "lcm",
+    "least",
+    "max",
+    "min",
+    "mod",
+    "nullif",
+    "pg_typeof",
+    "sum",
+];
+/// Functions whose results are of their first argument's type.
+const OF_FIRST: [&str; 5] = ["first_value", "lag", "last_value", "lead", "nth_value"];
+
+/// Whole numbers among the arguments of such functions, in PostgreSQL's dialect, as ones of 32 bits.
+fn narrow_arguments(function: &mut Function) {
+    let name = function.name.to_string().to_ascii_lowercase();
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let count = match name.as_str() {
+        name if OF_ARGUMENTS.contains(&name) => list.args.len(),
+        name if OF_FIRST.contains(&name) => 1,
+        _ => 0,
+    };
+    if count > 0 {
+        // What DISTINCT and ORDER BY are about stays the same.
+        for clause in &mut list.clauses {
+            if let FunctionArgumentClause::OrderBy(order) = clause {
+                order.iter_mut().for_each(|item| narrow(&mut item.expr, Dialect::Postgres));
+            }
+        }
+        for argument in list.args.iter_mut().take(count) {
+            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument {
+                narrow(argument, Dialect::Postgres);
+            }
+        }
+    }
+}
+
+/// `nullif(a, b)` as `CASE WHEN a = b THEN NULL ELSE a END`, whose result is of the type that the operator takes the first argument as:
+/// a text in quotes, or NULL, is of the other argument's type.
+fn nullif(function: &Function) -> Option<Expr> {
+    if !function.name.to_string().eq_ignore_ascii_case("nullif") {
+        return None;
+    }
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(first)), FunctionArg::Unnamed(FunctionArgExpr::Expr(second))] =
+        list.args.as_slice()
+    else {
+        return None;
+    };
+    let operand = |of: &Expr, beside: &Expr| call(OPERAND, vec![of.clone(), beside.clone()], Vec::new(), None);
+    let nested = |expression: &Expr| Box::new(Expr::Nested(Box::new(expression.clone())));
+    let condition = Expr::BinaryOp { left: nested(first), op: BinaryOperator::Eq, right: nested(second) };
+    let mut conditions = vec![CaseWhen { condition, result: Expr::value(Value::Null) }];
+    let of_any_type = |value: &Value| matches!(value, Value::SingleQuotedString(_) | Value::Null);
+    let is_of_any_type = |expression: &Expr| matches!(expression, Expr::Value(given) if of_any_type(&given.value));
+    let result = match is_of_any_type(first) && !is_of_any_type(second) {
+        true => {
+            conditions.push(CaseWhen { condition: Expr::value(Value::Boolean(true)), result: first.clone() });
+            operand(second, first)
+        }
+        false => operand(first, second),
+    };
+    Some(Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions,
+        else_result: Some(Box::new(result)),
+    })
+}
+
+/// The function that a sign before an operand is in PostgreSQL's dialect.
+fn function_of_sign(op: UnaryOperator) -> Option<&'static str> {
+    Some(match op {
+        UnaryOperator::PGSquareRoot => "sqrt",
+        UnaryOperator::PGCubeRoot => "cbrt",
+        UnaryOperator::PGAbs => "abs",
+        UnaryOperator::BitwiseNot => "whole_not",
+        _ => return None,
+    })
+}
+
+pub(super) fn alias_of(name: &str) -> TableAlias {
+    TableAlias { explicit: true, name: Ident::with_quote('"', name), columns: Vec::new(), at: None }
+}
+
+/// Whole numbers of `VALUES` as those of a SELECT list.
+pub fn narrow_values(values: &mut Values, of: Dialect) {
+    values.rows.iter_mut().flat_map(|row| row.content.iter_mut()).for_each(|value| narrow(value, of));
+}
+
+/// A whole number of a SELECT list as one of the smallest type of the dialect that holds it.
+pub fn narrow(expression: &mut Expr, of: Dialect) {
+    if let Expr::Nested(inner) = expression
+        && of != Dialect::Hazelcast
+    {
+        return narrow(inner, of);
+    }
+    if let Expr::Case { conditions, else_result, .. } = expression
+        && of != Dialect::Hazelcast
+    {
+        let results = conditions.iter_mut().map(|when| &mut when.result);
+        results.chain(else_result.as_deref_mut()).for_each(|result| narrow(result, of));
+        return;
+    }
+    let (negative, digits) = match &*expression {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => (false, digits),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match within(expr) {
+            Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => (true, digits),
+            _ => return,
+        },
+        _ => return,
+    };
+    let Ok(number) = digits.parse::<i64>() else { return };
+    let number = if negative { -number } else { number };
+    // PostgreSQL's whole numbers have 32 bits at least.
+    let is_narrow = of == Dialect::Hazelcast;
+    let data_type = if is_narrow && i8::try_from(number).is_ok() {
+        DataType::TinyInt(None)
+    } else if is_narrow && i16::try_from(number).is_ok() {
+        DataType::SmallInt(None)
+    } else if i32::try_from(number).is_ok() {
+        DataType::Int(None)
+    } else {
+        return;
+    };
+    let literal = std::mem::replace(expression, Expr::value(Value::Null));
+    *expression = Expr::Cast { kind: CastKind::Cast, expr: Box::new(literal), data_type, array: false, format: None };
+}
+
+/// What is within brackets.
+fn within(expression: &Expr) -> &Expr {
+    let mut expression = expression;
+    while let Expr::Nested(inner) = expression {
+        expression = inner;
+    }
+    expression
+}
+
+fn is_read_only(body: &SetExpr) -> bool {
+    match body {
+        SetExpr::Select(select) => select.into.is_none(),
+        SetExpr::Query(_) | SetExpr::Values(_) | SetExpr::Table(_) => true,
+        SetExpr::SetOperation { left, right, .. } => is_read_only(left) && is_read_only(right),
+        _ => false,
+    }
+}
+
+fn fetch_as_limit(query: &mut Query, fetch: Fetch) -> ControlFlow<SqlError> {
+    if fetch.with_ties || fetch.percent {
+        return refuse("FETCH is served as FETCH FIRST n ROWS ONLY");
+    }
+    let one = || Expr::value(Value::Number("1".to_owned(), false));
+    let limit = Some(fetch.quantity.unwrap_or_else(one));
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit: given, .. }) if given.is_none() => *given = limit,
+        none @ None => {
+            *none = Some(LimitClause::LimitOffset { limit, offset: None::<Offset>, limit_by: Vec::new() });
+        }
+        _ => return refuse("LIMIT and FETCH exclude each other"),
+    }
+    ControlFlow::Continue(())
+}
+
+/// The arguments of a table function in its order.
+fn positional(name: &str, args: Vec<FunctionArg>) -> Result<Vec<FunctionArg>, SqlError> {
+    let names: &[&str] = match name {
+        "generate_series" => &["start", "stop", "step"],
+        "generate_stream" => &["rate"],
+        _ => &[],
+    };
+    let mut places: Vec<Option<FunctionArg>> = Vec::new();
+    for (at, argument) in args.into_iter().enumerate() {
+        let (place, argument) = match argument {
+            FunctionArg::Named { name: given, arg, .. } => {
+                let place = names.iter().position(|name| given.value.eq_ignore_ascii_case(name));
+                let Some(place) = place else {
+                    return Err(parsing_error(format!("{name} has no argument '{}'", given.value)));
+                };
+                (place, FunctionArg::Unnamed(arg))
+            }
+            other => (at, other),
+        };
+        if places.len() <= place {
+            places.resize(place + 1, None);
+        }
+        if let Some(slot) = places.get_mut(place)
+            && slot.replace(argument).is_some()
+        {
+            return Err(parsing_error(format!("an argument of {name} is given twice")));
+        }
+    }
+    let null = || FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::value(Value::Null)));
+    Ok(places.into_iter().map(|argument| argument.unwrap_or_else(null)).collect())
+}
+
+/// Patterns as DataFusion reads them: there a backslash always escapes, here only what `ESCAPE` names.
+fn like(pattern: &mut Box<Expr>, escape_char: &mut Option<ValueWithSpan>) -> ControlFlow<SqlError> {
+    let escape = match escape_char.take() {
+        None => None,
+        Some(ValueWithSpan { value: Value::SingleQuotedString(escape), .. }) if escape.chars().count() == 1 => {
+            escape.chars().next()
+        }
+        Some(other) => return refuse(format!("ESCAPE takes one character, not {other}")),
+    };
+    if let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(written), .. }) = pattern.as_mut() {
+        match like_pattern(written, escape) {
+            Ok(planned) => *written = planned,
+            Err(error) => return ControlFlow::Break(error),
+        }
+    } else if !matches!(pattern.as_ref(), Expr::Value(ValueWithSpan { value: Value::Null, .. })) {
+        let inner = std::mem::replace(pattern.as_mut(), Expr::value(Value::Null));
+        let escape = escape.map(String::from).unwrap_or_default();
+        **pattern = call("like_pattern", vec![inner, text(&escape)], Vec::new(), None);
+    }
+    ControlFlow::Continue(())
+}
+
+/// A pattern of `LIKE` with an escape character of its own, as a pattern whose escape character is the backslash.
+///
+/// # Errors
+/// The escape character does not stand before `%`, `_` or itself.
+pub fn like_pattern(pattern: &str, escape: Option<char>) -> Result<String, SqlError> {
+    let mut planned = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        if Some(character) == escape {
+            match characters.next() {
+                Some(next @ ('%' | '_')) => planned.extend(['\\', next]),
+                Some('\\') if escape == Some('\\') => planned.push_str("\\\\"),
+                Some(next) if Some(next) == escape => planned.push(next),
+                _ => {
+                    return Err(filbert_grid::query::data_error(format!(
+                        "Only '_', '%' and the escape character can be escaped in the LIKE pattern '{pattern}'"
+                    )));
+                }
+            }
+        } else if character == '\\' {
+            planned.push_str("\\\\");
+        } else {
+            planned.push(character);
+        }
+    }
+    Ok(planned)
+}

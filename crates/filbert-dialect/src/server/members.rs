@@ -1,0 +1,194 @@
+//! Members of objects, `object['member']['member']`, and what is done with them where their types show only in their values.
+//!
+//! | written | becomes |
+//! |---|---|
+//! | `o['a']['b']`, `o['a'][1]` | `object_get(o, 'a', 'b')`, `object_get(o, 'a', 0)`: CrateDB counts items from 1 |
+//! | `abs(o['a'])`, `stddev(o['a'])` | `abs(object_number(..))` |
+//! | `min(o['a'])` | `object_min(..)` |
+//! | `WHERE o['a']` | `WHERE object_truth(..)` |
+//! | `o['a']::text` | `object_plain(..)::text`: casts keep marks, and a text is no document |
+
+use filbert_grid::query::Dialect;
+use sqlparser::ast::{
+    AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, Subscript, UnaryOperator, Value, ValueWithSpan,
+};
+
+use super::super::json::call;
+use super::taken;
+
+/// Functions of numbers, which do not say so of texts before they run.
+const OF_NUMBERS: [&str; 42] = [
+    "abs",
+    "acos",
+    "asin",
+    "atan",
+    "atan2",
+    "cbrt",
+    "ceil",
+    "ceiling",
+    "corr",
+    "cos",
+    "cot",
+    "covar_pop",
+    "covar_samp",
+    "degrees",
+    "exp",
+    "floor",
+    "ln",
+    "log",
+    "log10",
+    "log2",
+    "median",
+    "mod",
+    "pow",
+    "power",
+    "radians",
+    "round",
+    "sign",
+    "sin",
+    "sqrt",
+    "square",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "tan",
+    "trunc",
+    "truncate",
+    "var",
+    "var_pop",
+    "var_samp",
+    "variance",
+    "percentile_cont",
+    "approx_percentile_cont",
+];
+
+/// The member that a chain of keys finds; `None` if there are only places in an array.
+pub(super) fn access(root: &mut Expr, chain: &[AccessExpr], of: Dialect) -> Option<Expr> {
+    // The parts of a column's name: `t.o['a']`.
+    let is_part = |access: &&AccessExpr| matches!(access, AccessExpr::Dot(Expr::Identifier(_)));
+    let named = chain.iter().take_while(is_part).count();
+    let (parts, chain) = chain.split_at(named);
+    let index = |access: &AccessExpr| match access {
+        AccessExpr::Subscript(Subscript::Index { index }) => Some(index.clone()),
+        _ => None,
+    };
+    let indexes: Vec<Expr> = chain.iter().map(index).collect::<Option<_>>()?;
+    let first = indexes.iter().position(is_name)?;
+    let (places, keys) = indexes.split_at(first);
+    let column = column(root, parts)?;
+    let object = match places.is_empty() {
+        true => column,
+        // Of an array of objects, one.
+        false => Expr::CompoundFieldAccess { root: Box::new(column), access_chain: chain.get(..first)?.to_vec() },
+    };
+    let keys = keys.iter().map(|key| key_of(key, of)).collect::<Option<Vec<_>>>()?;
+    Some(call("object_get", std::iter::once(object).chain(keys).collect(), Vec::new(), None))
+}
+
+/// A column with the parts of its name that follow the first; `None` if the first is no name.
+pub(super) fn column(root: &mut Expr, parts: &[AccessExpr]) -> Option<Expr> {
+    if parts.is_empty() {
+        return Some(taken(root));
+    }
+    let mut names = match root {
+        Expr::Identifier(name) => vec![name.clone()],
+        Expr::CompoundIdentifier(names) => names.clone(),
+        _ => return None,
+    };
+    names.extend(parts.iter().filter_map(|part| match part {
+        AccessExpr::Dot(Expr::Identifier(name)) => Some(name.clone()),
+        _ => None,
+    }));
+    Some(Expr::CompoundIdentifier(names))
+}
+
+fn is_name(index: &Expr) -> bool {
+    matches!(index, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }))
+}
+
+/// The name of a member, or the place of an item from 0.
+fn key_of(index: &Expr, of: Dialect) -> Option<Expr> {
+    match index {
+        name if is_name(name) => Some(name.clone()),
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+            let place = digits.parse::<i64>().ok()?;
+            let place = if of == Dialect::Crate { place.checked_sub(1)? } else { place };
+            (place >= 0).then(|| Expr::value(Value::Number(place.to_string(), false)))
+        }
+        _ => None,
+    }
+}
+
+fn is_call(expression: &Expr, name: &str) -> bool {
+    matches!(expression, Expr::Function(function) if function.name.to_string() == name)
+}
+
+/// Whether an expression is a member of an object.
+pub(super) fn is_member(expression: &Expr) -> bool {
+    match expression {
+        Expr::Nested(inner) => is_member(inner),
+        expression => is_call(expression, "object_get"),
+    }
+}
+
+/// Whether an expression may be of a type that only its values show.
+fn may_be_untyped(expression: &Expr) -> bool {
+    match expression {
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => may_be_untyped(inner),
+        Expr::BinaryOp { left, right, .. } => may_be_untyped(left) || may_be_untyped(right),
+        expression => is_member(expression),
+    }
+}
+
+/// Makes numbers of members that a function of numbers takes, and takes the least of whatever members are.
+pub(super) fn in_call(function: &mut Function) {
+    let name = function.name.to_string().to_ascii_lowercase();
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let mut expressions = list.args.iter_mut().filter_map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expression)) => Some(expression),
+        _ => None,
+    });
+    if OF_NUMBERS.contains(&name.as_str()) {
+        for expression in expressions.filter(|expression| may_be_untyped(expression)) {
+            *expression = call("object_number", vec![taken(expression)], Vec::new(), None);
+        }
+    } else if matches!(name.as_str(), "min" | "max") && expressions.any(|expression| may_be_untyped(expression)) {
+        function.name = ObjectName::from(Ident::new(format!("object_{name}")));
+    }
+}
+
+/// Takes the mark from a member that is cast to a text.
+pub(super) fn in_cast(expression: &mut Expr) {
+    let Expr::Cast { expr, data_type, .. } = expression else { return };
+    let is_text = matches!(
+        data_type,
+        DataType::Text | DataType::Varchar(_) | DataType::CharacterVarying(_) | DataType::String(_)
+    );
+    if is_text && may_be_untyped(expr) {
+        **expr = call("object_plain", vec![taken(expr)], Vec::new(), None);
+    }
+}
+
+/// A sign or a `NOT` before a member, of whatever type that is.
+pub(super) fn in_sign(op: UnaryOperator, operand: &mut Expr) -> Option<Expr> {
+    match op {
+        UnaryOperator::Minus if may_be_untyped(operand) => Some(Expr::Nested(Box::new(Expr::BinaryOp {
+            left: Box::new(Expr::value(Value::Number("0".to_owned(), false))),
+            op: BinaryOperator::Minus,
+            right: Box::new(taken(operand)),
+        }))),
+        UnaryOperator::Not if is_member(operand) => {
+            condition(operand);
+            Some(Expr::UnaryOp { op, expr: Box::new(taken(operand)) })
+        }
+        _ => None,
+    }
+}
+
+/// A condition that is a member alone, as true or false.
+pub(crate) fn condition(condition: &mut Expr) {
+    if is_member(condition) {
+        *condition = call("object_truth", vec![taken(condition)], Vec::new(), None);
+    }
+}

@@ -1,0 +1,503 @@
+//! What PostgreSQL's and CrateDB's users write and neither DataFusion nor Hazelcast's dialect has, as what they have.
+//!
+//! | written | becomes |
+//! |---|---|
+//! | `pg_catalog.lower(x)`, `current_schema` | `lower(x)`, `current_schema()` |
+//! | `x::regclass`, `x::regtype`, .. | `reg_object('class', x)`: the object's number of a name, its name of a number |
+//! | `x OPERATOR(pg_catalog.~) y COLLATE "C"` | `x ~ y` |
+//! | `ARRAY(SELECT x ..)` | `array_of_rows((SELECT array_agg(x) ..))` |
+//! | `x = ANY($1)`, `x = ANY('{1,2}')` | `x = ANY(array_like($1, x))` |
+//! | `(row).field`, `_pg_expandarray(x)` | `get_field(row, 'field')`, `unnest(_pg_expandarray(x))` |
+//! | `x AT TIME ZONE z`, `EXTRACT(f FROM x)` | `timezone(z, x)`, `extract('f', x)` |
+//! | `FROM f(..) AS a(b)` | a table function, rows of an array, or one row of `f`'s value |
+//! | `(a, b) = (c, d)` | `a = c AND b = d`, and the like (`rows`) |
+//! | `x <> ALL (array)` | `compare_all('<>', x, array)` |
+//! | columns without a name | the names that PostgreSQL and CrateDB give them |
+//! | patterns, casts, functions of values | see `values` |
+
+mod dates;
+mod factors;
+mod kinds;
+mod members;
+mod names;
+mod operators;
+mod rows;
+mod subqueries;
+mod values;
+
+use std::ops::ControlFlow;
+
+pub(super) use members::condition;
+pub(super) use names::name_returned;
+pub use rows::{ROWS, columns as columns_of_row};
+pub use subqueries::is_aggregate;
+
+use filbert_grid::query::{Dialect, SqlError};
+use sqlparser::ast::{
+    ArrayElemTypeDef, BinaryOperator, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TypedString, Value, ValueWithSpan,
+    VisitMut, VisitorMut,
+};
+use sqlparser::parser::Parser;
+
+use super::grammar::grammar;
+use super::json::{call, text};
+use crate::walk;
+use filbert_grid::query::parsing_error;
+
+/// Rewrites everything within a query or an expression.
+pub(super) fn rewrite<T: VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {
+    match walk::change(tree, &mut Rewriter { of, derived: 0, depth: 0 }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+struct Rewriter {
+    of: Dialect,
+    /// Relations that were given a name here.
+    derived: usize,
+    /// Queries that are open.
+    depth: usize,
+}
+
+/// Functions that SQL calls without brackets, and sqlparser takes for columns.
+const WITHOUT_BRACKETS: [&str; 3] = ["current_schema", "current_role", "session_user"];
+
+impl VisitorMut for Rewriter {
+    type Break = SqlError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        self.depth += 1;
+        if let SetExpr::Values(rows) = query.body.as_mut() {
+            values::same_types(rows, self.of);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+        self.depth = self.depth.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        names::name(&mut select.projection, self.of, self.depth <= 1);
+        tell_items(&mut select.projection, self.of);
+        kinds::prune(select);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item {
+                let _ = walk::change(expression, &mut SeriesOfRows { queries: 0 });
+            }
+        }
+        select.selection.iter_mut().chain(&mut select.having).for_each(condition);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        factors::rewrite(factor, &mut self.derived)
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        if let Some((mut matches, is_any)) = operators::matches_with_each(expression) {
+            for one in &mut matches {
+                if let Err(error) = values::rewrite(one, self.of) {
+                    return ControlFlow::Break(error);
+                }
+            }
+            let op = if is_any { BinaryOperator::Or } else { BinaryOperator::And };
+            all_of(matches.into_iter(), &op).into_iter().for_each(|all| *expression = all);
+            return ControlFlow::Continue(());
+        }
+        if rows::among(expression) {
+            return rows::rewrite(expression);
+        }
+        if let Some(matches) = operators::matches_with_items(expression) {
+            *expression = matches;
+            return ControlFlow::Continue(());
+        }
+        match expression {
+            Expr::Case { conditions, else_result, .. } if self.of == Dialect::Postgres => {
+                let results = conditions.iter_mut().map(|when| &mut when.result);
+                results.chain(else_result.as_deref_mut()).for_each(told_as_varchar);
+            }
+            Expr::Array(array) if self.of == Dialect::Postgres => {
+                array.elem.iter_mut().for_each(told_as_varchar);
+            }
+            Expr::Function(function) => {
+                unqualify(&mut function.name);
+                if self.of == Dialect::Postgres
+                    && TELLING.contains(&function.name.to_string().to_ascii_lowercase().as_str())
+                    && let FunctionArguments::List(list) = &mut function.args
+                {
+                    for argument in &mut list.args {
+                        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument {
+                            told_as_varchar(argument);
+                        }
+                    }
+                    for clause in &mut list.clauses {
+                        if let FunctionArgumentClause::OrderBy(order) = clause {
+                            order.iter_mut().for_each(|sort| told_as_varchar(&mut sort.expr));
+                        }
+                    }
+                }
+                if function.name.to_string().eq_ignore_ascii_case("make_interval") {
+                    dates::rewrite(expression)?;
+                } else {
+                    members::in_call(function);
+                    if let Some(query) = subqueries::array_query(function) {
+                        return subqueries::aggregated(expression, *query);
+                    }
+                    // A function of rows that are composite, wherever in a SELECT list it stands.
+                    if function.name.to_string() == "_pg_expandarray" {
+                        *expression = call("unnest", vec![taken(expression)], Vec::new(), None);
+                    }
+                }
+            }
+            Expr::Identifier(name) if name.quote_style.is_none() && WITHOUT_BRACKETS.contains(&name.value.as_str()) => {
+                *expression = call(&name.value.clone(), Vec::new(), Vec::new(), None);
+            }
+            Expr::Cast { .. } => {
+                if let Err(error) = cast(expression, self.of) {
+                    return ControlFlow::Break(error);
+                }
+                members::in_cast(expression);
+                dates::rewrite(expression)?;
+            }
+            Expr::TypedString(_) | Expr::Interval(_) | Expr::Extract { .. } | Expr::AtTimeZone { .. } => {
+                dates::rewrite(expression)?;
+            }
+            Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => dates::rewrite(expression)?,
+            Expr::Exists { subquery, negated } if subqueries::is_always_empty(subquery) => {
+                *expression = Expr::value(Value::Boolean(*negated));
+            }
+            Expr::Subquery(query) => subqueries::empty(query).into_iter().for_each(|null| *expression = null),
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                if let Some(fields) = operators::fields(root, access_chain) {
+                    let row = taken(root);
+                    let field = |row, field: String| call("get_field", vec![row, text(&field)], Vec::new(), None);
+                    *expression = fields.into_iter().fold(row, field);
+                } else if let Some(member) = members::access(root, access_chain, self.of) {
+                    *expression = member;
+                }
+            }
+            Expr::UnaryOp { op: sqlparser::ast::UnaryOperator::Minus, expr }
+                if matches!(expr.as_ref(), Expr::Interval(_)) =>
+            {
+                return dates::rewrite(expression);
+            }
+            Expr::UnaryOp { op, expr } => {
+                members::in_sign(*op, expr).into_iter().for_each(|signed| *expression = signed)
+            }
+            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } if members::is_member(right) => {
+                *expression = call("object_has", vec![taken(right), taken(left)], Vec::new(), None);
+            }
+            Expr::BinaryOp { left, op, right } if operators::function(op).is_some() => {
+                let arguments = vec![taken(left), taken(right)];
+                if let Some(function) = operators::function(op) {
+                    *expression = call(function, arguments, Vec::new(), None);
+                }
+            }
+            Expr::AnyOp { left, compare_op, right, .. } | Expr::AllOp { left, compare_op, right } => {
+                let (left, compare_op, right) = (left.clone(), compare_op.clone(), right.clone());
+                let is_any = matches!(expression, Expr::AnyOp { .. });
+                operators::quantified(&left, &compare_op, &right, is_any, self.of)
+                    .into_iter()
+                    .for_each(|compared| *expression = compared);
+            }
+            Expr::Collate { expr, .. } => *expression = taken(expr),
+            Expr::BinaryOp { op: BinaryOperator::PGCustomBinaryOperator(parts), .. } => {
+                let Some(known) = parts.last().and_then(|sign| operators::of_sign(sign)) else {
+                    return refuse(format!("operator {} does not exist", parts.join(".")), "42883");
+                };
+                if let Expr::BinaryOp { op, .. } = expression {
+                    *op = known;
+                }
+            }
+            Expr::BinaryOp { .. }
+            | Expr::InList { .. }
+            | Expr::InSubquery { .. }
+            | Expr::Between { .. }
+            | Expr::IsNull(_)
+            | Expr::IsNotNull(_)
+            | Expr::IsDistinctFrom(..)
+            | Expr::IsNotDistinctFrom(..) => rows::rewrite(expression)?,
+            Expr::Value(ValueWithSpan { value, .. }) => plain_text(value),
+            _ => {}
+        }
+        match values::rewrite(expression, self.of) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+fn refuse(message: impl Into<String>, sqlstate: &'static str) -> ControlFlow<SqlError> {
+    ControlFlow::Break(parsing_error(message).with_sqlstate(sqlstate))
+}
+
+fn taken(expression: &mut Expr) -> Expr {
+    std::mem::replace(expression, Expr::value(Value::Null))
+}
+
+/// Texts of PostgreSQL's further forms as plain ones.
+fn plain_text(value: &mut Value) {
+    match value {
+        Value::EscapedStringLiteral(text) | Value::UnicodeStringLiteral(text) | Value::NationalStringLiteral(text) => {
+            *value = Value::SingleQuotedString(std::mem::take(text));
+        }
+        Value::DollarQuotedString(text) => *value = Value::SingleQuotedString(std::mem::take(&mut text.value)),
+        _ => {}
+    }
+}
+
+/// Takes `pg_catalog` from a name.
+fn unqualify(name: &mut ObjectName) {
+    let is_system =
+        |name: &str| name.eq_ignore_ascii_case("pg_catalog") || name.eq_ignore_ascii_case("information_schema");
+    let qualified = match name.0.as_slice() {
+        [schema, _] => schema.as_ident().is_some_and(|schema| is_system(&schema.value)),
+        _ => false,
+    };
+    if qualified {
+        name.0.remove(0);
+    }
+}
+
+fn all_of(terms: impl Iterator<Item = Expr>, op: &BinaryOperator) -> Option<Expr> {
+    terms.reduce(|left, right| Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) })
+}
+
+/// Visits the functions of rows of an item of a SELECT list, wherever in it they stand.
+struct SeriesOfRows {
+    /// How many queries within there are around: their lists are their own.
+    queries: usize,
+}
+
+impl VisitorMut for SeriesOfRows {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.queries = self.queries.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if self.queries == 0 {
+            series_of_rows(expression);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `generate_series(..)` and the like in a SELECT list, which are rows there.
+fn series_of_rows(expression: &mut Expr) {
+    let Expr::Function(function) = &mut *expression else { return };
+    let name = function.name.to_string().to_ascii_lowercase();
+    if name != "unnest" && values::is_of_rows(&name) {
+        let array = taken(expression);
+        let rows = call("unnest", vec![array], Vec::new(), None);
+        *expression = match name.as_str() {
+            "jsonb_array_elements" => call("cast_jsonb", vec![rows], Vec::new(), None),
+            _ => rows,
+        };
+    }
+}
+
+/// Tells the types of a list's items that casts name and plans do not know.
+pub(super) fn tell_items(items: &mut [SelectItem], of: Dialect) {
+    for item in items {
+        if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item
+            && of == Dialect::Postgres
+        {
+            told_as_varchar(expression);
+        }
+    }
+}
+
+/// Functions by which a `varchar` is told from a `text`.
+const TELLING: [&str; 10] = [
+    "array_agg",
+    "coalesce",
+    "first_value",
+    "greatest",
+    "lag",
+    "last_value",
+    "lead",
+    "least",
+    "nth_value",
+    "pg_typeof",
+];
+
+/// A cast to `varchar`, which is a text for all that is computed of it, where its type is told. What is compared stays as it is.
+fn told_as_varchar(expression: &mut Expr) {
+    let (Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. })) = &*expression else {
+        return;
+    };
+    if matches!(data_type, DataType::Varchar(None) | DataType::CharacterVarying(None) | DataType::CharVarying(None)) {
+        *expression = call("told_as_varchar", vec![taken(expression)], Vec::new(), None);
+    }
+}
+
+/// Casts to types that only catalogs have.
+fn cast(expression: &mut Expr, of: Dialect) -> Result<(), SqlError> {
+    let Expr::Cast { expr, data_type, .. } = &mut *expression else { return Ok(()) };
+    if let Some(plain) = system_type(data_type, of) {
+        *data_type = plain;
+    }
+    if let (DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)), Some(written)) = (&*data_type, literal_of(expr))
+    {
+        let mut item = item.as_ref();
+        while let DataType::Array(ArrayElemTypeDef::SquareBracket(inner, _)) = item {
+            item = inner;
+        }
+        let Some(array) = values::written_array(written, item) else {
+            let message = format!("malformed array literal: {written:?}");
+            return Err(filbert_grid::query::data_error(message).with_sqlstate("22P02"));
+        };
+        // An array of arrays has the type of its items already.
+        match &array {
+            Expr::Array(items) if matches!(items.elem.first(), Some(Expr::Array(_))) => *expression = array,
+            _ => **expr = array,
+        }
+        return Ok(());
+    }
+    let Some(name) = type_name(data_type) else {
+        // The name of an object that is cast on to a text, or its number.
+        if let Some(argument) = reg_object(expr) {
+            let function = match data_type {
+                DataType::Text | DataType::Varchar(_) => "reg_name",
+                DataType::BigInt(_) | DataType::Int(_) | DataType::Integer(_) => "reg_oid",
+                _ => return Ok(()),
+            };
+            *expression = call(function, argument, Vec::new(), None);
+        }
+        return Ok(());
+    };
+    match name.as_str() {
+        "oid" | "xid" | "cid" | "xid8" => match reg_object(expr) {
+            Some(arguments) => *expression = call("reg_oid", arguments, Vec::new(), None),
+            None => *data_type = DataType::BigInt(None),
+        },
+        "char" => {
+            *expression =
+                call("left", vec![taken(expr), Expr::value(Value::Number("1".to_owned(), false))], Vec::new(), None)
+        }
+        // A text in quotes has the length that it is written with.
+        "bpchar" => {
+            let length = literal_of(expr).map(|written| written.chars().count()).filter(|length| *length > 0);
+            let length = length.map(|length| Expr::value(Value::Number(length.to_string(), false)));
+            *expression = call("cast_char", std::iter::once(taken(expr)).chain(length).collect(), Vec::new(), None);
+        }
+        "name" | "cstring" | "unknown" | "citext" => *data_type = DataType::Text,
+        "timestamptz" => *data_type = timestamp_tz(),
+        "int2vector" | "oidvector" => *data_type = array_of(DataType::BigInt(None)),
+        "double" => *data_type = DataType::DoublePrecision,
+        "long" => *data_type = DataType::BigInt(None),
+        "short" => *data_type = DataType::SmallInt(None),
+        "byte" => *data_type = DataType::TinyInt(None),
+        "string" | "ip" | "inet" | "cidr" => *data_type = DataType::Text,
+        name => {
+            if let Some(kind) = name.strip_prefix("reg") {
+                let kind = if kind == "procedure" { "proc" } else { kind };
+                let mut arguments = vec![text(kind)];
+                arguments.push(match reg_object(expr) {
+                    // Of one kind to another by its number.
+                    Some(inner) => call("reg_oid", inner, Vec::new(), None),
+                    None => taken(expr),
+                });
+                *expression = call("reg_object", arguments, Vec::new(), None);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The text of a literal.
+fn literal_of(expression: &Expr) -> Option<&str> {
+    match expression {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
+        _ => None,
+    }
+}
+
+/// The arguments of a call that a cast to a type like `regclass` became.
+fn reg_object(expression: &mut Expr) -> Option<Vec<Expr>> {
+    let mut inner = expression;
+    while let Expr::Nested(nested) = inner {
+        inner = nested;
+    }
+    let Expr::Function(function) = inner else { return None };
+    if function.name.to_string() != "reg_object" {
+        return None;
+    }
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let of_argument = |argument: &sqlparser::ast::FunctionArg| match argument {
+        sqlparser::ast::FunctionArg::Unnamed(sqlparser::ast::FunctionArgExpr::Expr(expression)) => {
+            Some(expression.clone())
+        }
+        _ => None,
+    };
+    list.args.iter().map(of_argument).collect()
+}
+
+fn timestamp_tz() -> DataType {
+    DataType::Timestamp(None, sqlparser::ast::TimezoneInfo::WithTimeZone)
+}
+
+fn array_of(item: DataType) -> DataType {
+    DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(item), None))
+}
+
+/// The name of a type that sqlparser does not know, in lower case.
+fn type_name(data_type: &DataType) -> Option<String> {
+    match data_type {
+        DataType::Custom(name, arguments) if arguments.is_empty() => match name.0.as_slice() {
+            [name] => Some(name.as_ident()?.value.to_ascii_lowercase()),
+            _ => None,
+        },
+        DataType::Regclass => Some("regclass".to_owned()),
+        _ => None,
+    }
+}
+
+/// A type that is named with the schema `pg_catalog`, or an array of a type that only catalogs have, as one without.
+fn system_type(data_type: &DataType, of: Dialect) -> Option<DataType> {
+    match data_type {
+        DataType::Custom(name, arguments) => {
+            let [schema, name] = name.0.as_slice() else { return None };
+            if !schema.as_ident()?.value.eq_ignore_ascii_case("pg_catalog") {
+                return None;
+            }
+            let name = name.as_ident()?;
+            if name.quote_style.is_some() {
+                return Some(DataType::Custom(name.clone().into(), Vec::new()));
+            }
+            let mut written = name.value.clone();
+            if !arguments.is_empty() {
+                written.push_str(&format!("({})", arguments.join(", ")));
+            }
+            let mut parser = Parser::new(grammar(of)).try_with_sql(&written).ok()?;
+            parser.parse_data_type().ok()
+        }
+        DataType::Array(ArrayElemTypeDef::SquareBracket(item, _)) => {
+            let plain = system_type(item, of);
+            let item = plain.as_ref().unwrap_or(item);
+            let kept = match type_name(item).as_deref() {
+                Some("oid" | "xid" | "regclass" | "regtype" | "regproc") => DataType::BigInt(None),
+                Some("name" | "char" | "cstring" | "bpchar") => DataType::Text,
+                _ => plain?,
+            };
+            Some(array_of(kept))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,226 @@
+//! Subqueries that are one value: those over relations of catalogs that have no rows, and arrays of rows.
+
+use std::ops::ControlFlow;
+
+use filbert_grid::query::{Dialect, SqlError};
+use sqlparser::ast::{
+    Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArguments, GroupByExpr, Ident,
+    OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableAliasColumnDef, TableFactor, TableWithJoins,
+    Value, ValueWithSpan, Visitor,
+};
+use sqlparser::parser::Parser;
+
+use super::super::grammar::grammar;
+use super::super::json::call;
+use super::super::rewrite::alias_of;
+use super::{refuse, taken};
+use crate::calls::ARRAY_OF_ROWS;
+use crate::system;
+use crate::walk;
+
+/// Aggregates: a SELECT list with one of them is one row.
+const AGGREGATES: [&str; 24] = [
+    "any_value",
+    "arbitrary",
+    "array_agg",
+    "avg",
+    "bit_and",
+    "bit_or",
+    "bool_and",
+    "bool_or",
+    "count",
+    "every",
+    "first_value",
+    "json_agg",
+    "jsonb_agg",
+    "json_array_from",
+    "json_object_from",
+    "last_value",
+    "max",
+    "max_by",
+    "min",
+    "percentile",
+    "stddev",
+    "string_agg",
+    "sum",
+    "variance",
+];
+
+/// Whether a call is one of the aggregates, and of no window.
+pub fn is_aggregate(function: &Function) -> bool {
+    function.over.is_none() && AGGREGATES.contains(&function.name.to_string().to_ascii_lowercase().as_str())
+}
+
+/// Whether a query reads a relation that never has rows, so that it has none either.
+pub(super) fn is_always_empty(query: &Query) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let reads_nothing = |factor: &TableFactor| match factor {
+        TableFactor::Table { name, args: None, .. } => match name.0.as_slice() {
+            [schema, name] => {
+                schema.as_ident().is_some_and(|schema| schema.value == system::PG_CATALOG)
+                    && name.as_ident().is_some_and(|name| system::is_always_empty(&name.value))
+            }
+            _ => false,
+        },
+        _ => false,
+    };
+    is_plain(select) && select.from.iter().any(|from| reads_nothing(&from.relation))
+}
+
+/// A scalar subquery that never has a row, as null.
+pub(super) fn empty(query: &Query) -> Option<Expr> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let has_aggregate = select.projection.iter().any(|item| match item {
+        SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } => aggregates(value),
+        _ => false,
+    });
+    (is_always_empty(query) && !has_aggregate).then(|| Expr::value(Value::Null))
+}
+
+/// Whether a SELECT neither groups nor leaves rows out after the fact.
+fn is_plain(select: &Select) -> bool {
+    let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    !is_grouped && select.having.is_none() && select.distinct.is_none()
+}
+
+fn aggregates(expression: &Expr) -> bool {
+    struct Finder;
+    impl Visitor for Finder {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+            match expression {
+                Expr::Function(function) if is_aggregate(function) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    walk::read(expression, &mut Finder).is_break()
+}
+
+/// The query of `ARRAY(SELECT ..)`.
+pub(super) fn array_query(function: &mut Function) -> Option<Box<Query>> {
+    let is_array = matches!(function.name.0.as_slice(),
+        [name] if name.as_ident().is_some_and(|name| name.value.eq_ignore_ascii_case("array")));
+    if !is_array {
+        return None;
+    }
+    match std::mem::replace(&mut function.args, FunctionArguments::None) {
+        FunctionArguments::Subquery(query) => Some(query),
+        other => {
+            function.args = other;
+            None
+        }
+    }
+}
+
+/// `ARRAY(SELECT x ..)` as a query of one aggregate.
+pub(super) fn aggregated(expression: &mut Expr, mut query: Query) -> ControlFlow<SqlError> {
+    if is_always_empty(&query) {
+        *expression = no_texts();
+        return ControlFlow::Continue(());
+    }
+    if let Some(array) = of_array(&query) {
+        *expression = array;
+        return ControlFlow::Continue(());
+    }
+    let is_whole = query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.with.is_none()
+        && matches!(query.body.as_ref(), SetExpr::Select(select) if is_plain(select) && !unnests(select));
+    if !is_whole {
+        *expression = of_rows(query);
+        return ControlFlow::Continue(());
+    }
+    let order = query.order_by.take();
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return refuse("ARRAY(..) takes a SELECT of one column", "0A000");
+    };
+    let value = match select.projection.as_mut_slice() {
+        [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] => taken(value),
+        _ => return refuse("subquery must return only one column", "42601"),
+    };
+    let by_number =
+        |expression: &Expr| matches!(expression, Expr::Value(ValueWithSpan { value: Value::Number(..), .. }));
+    let mut order: Vec<OrderByExpr> = match order.map(|order| order.kind) {
+        Some(OrderByKind::Expressions(order)) => order,
+        _ => Vec::new(),
+    };
+    for item in order.iter_mut().filter(|item| by_number(&item.expr)) {
+        item.expr = value.clone();
+    }
+    let aggregate = call("array_agg", vec![value], order, None);
+    let alias = Ident::with_quote('"', "array");
+    select.projection = vec![SelectItem::ExprWithAlias { expr: aggregate, alias }];
+    *expression = array_of(query);
+    ControlFlow::Continue(())
+}
+
+/// Whether a SELECT list has a function of rows, or an aggregate, within which there is no aggregate.
+fn unnests(select: &Select) -> bool {
+    select.projection.iter().any(|item| match item {
+        SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. } => {
+            aggregates(value) || matches!(value, Expr::Function(function) if function.name.to_string() == "unnest")
+        }
+        _ => true,
+    })
+}
+
+/// `array_of_rows((SELECT array_agg(item) FROM (query) AS rows(item)))`, which keeps the query's order.
+fn of_rows(query: Query) -> Expr {
+    let item = Ident::with_quote('"', "$item");
+    let mut alias = alias_of("$array");
+    alias.columns.push(TableAliasColumnDef { name: item.clone(), data_type: None });
+    let relation = TableFactor::Derived { lateral: false, subquery: Box::new(query), alias: Some(alias), sample: None };
+    let aggregate = call("array_agg", vec![Expr::Identifier(item)], Vec::new(), None);
+    let parsed =
+        Parser::new(grammar(Dialect::Postgres)).try_with_sql("SELECT 1").and_then(|mut parser| parser.parse_query());
+    let Ok(mut outer) = parsed else { return Expr::value(Value::Null) };
+    if let SetExpr::Select(select) = outer.body.as_mut() {
+        select.projection = vec![SelectItem::ExprWithAlias { expr: aggregate, alias: Ident::with_quote('"', "array") }];
+        select.from = vec![TableWithJoins { relation, joins: Vec::new() }];
+    }
+    array_of(*outer)
+}
+
+/// The array of a query of one aggregate, which has no items where there are no rows.
+fn array_of(query: Query) -> Expr {
+    call(ARRAY_OF_ROWS, vec![Expr::Subquery(Box::new(query))], Vec::new(), None)
+}
+
+/// An array without items.
+fn no_texts() -> Expr {
+    let item = Box::new(DataType::Text);
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(Expr::Array(Array { elem: Vec::new(), named: true })),
+        data_type: DataType::Array(ArrayElemTypeDef::SquareBracket(item, None)),
+        array: false,
+        format: None,
+    }
+}
+
+/// `ARRAY(SELECT x FROM unnest(array) AS x)` is the array, and with `'text' || x` its items behind a text: the rows of an array of the
+/// outer row are not planned otherwise.
+fn of_array(query: &Query) -> Option<Expr> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let [from] = select.from.as_slice() else { return None };
+    let TableFactor::UNNEST { array_exprs, alias: Some(alias), .. } = &from.relation else { return None };
+    let ([array], true) = (array_exprs.as_slice(), from.joins.is_empty() && select.selection.is_none()) else {
+        return None;
+    };
+    let column = &alias.columns.first()?.name.value;
+    let is_item = |expression: &Expr| matches!(expression, Expr::Identifier(name) if name.value == *column);
+    let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] = select.projection.as_slice()
+    else {
+        return None;
+    };
+    match value {
+        value if is_item(value) => Some(array.clone()),
+        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right } if is_item(right) => {
+            let prefix = matches!(left.as_ref(), Expr::Value(_)).then(|| left.as_ref().clone())?;
+            Some(call("array_prefixed", vec![prefix, array.clone()], Vec::new(), None))
+        }
+        _ => None,
+    }
+}

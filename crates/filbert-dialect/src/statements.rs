@@ -1,0 +1,455 @@
+//! The grammar of statements that only Hazelcast's SQL has, and which of sqlparser's are served.
+
+use filbert_grid::query::{Dialect, SqlError};
+use sqlparser::ast::ArrayElemTypeDef;
+use sqlparser::ast::DataType;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+
+use super::grammar::grammar;
+use super::json::{expect_word, word};
+use super::types::sql_type;
+use super::{
+    ColumnDeclaration, CreateIndex, CreateMapping, IndexType, Limits, Parsed, ShowWhat, alter, changes, copy, places,
+    rewrite, session, table_statements, tables, tokens,
+};
+use filbert_grid::query::parsing_error;
+
+/// Why a part of a statement was not taken.
+pub(super) enum Refusal {
+    Parser(ParserError),
+    Sql(SqlError),
+}
+
+impl From<ParserError> for Refusal {
+    fn from(error: ParserError) -> Self {
+        Refusal::Parser(error)
+    }
+}
+
+impl From<SqlError> for Refusal {
+    fn from(error: SqlError) -> Self {
+        Refusal::Sql(error)
+    }
+}
+
+pub(super) fn refused<T>(message: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal::Sql(parsing_error(message)))
+}
+
+/// The same with a SQLSTATE.
+pub(super) fn refused_as<T>(sqlstate: &'static str, message: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal::Sql(parsing_error(message).with_sqlstate(sqlstate)))
+}
+
+/// Where a statement ends, if not in white space.
+fn end_of(tokens: &[TokenWithSpan]) -> Location {
+    tokens.iter().rev().find(|token| token.token != Token::EOF).map_or(Location::empty(), |token| token.span.end)
+}
+
+fn error_of(refusal: Refusal, limits: &Limits, end: Location) -> SqlError {
+    match refusal {
+        Refusal::Sql(error) => error,
+        Refusal::Parser(ParserError::RecursionLimitExceeded) => {
+            parsing_error(format!("expressions or queries are nested more than {} deep", limits.depth_max))
+        }
+        Refusal::Parser(ParserError::ParserError(message) | ParserError::TokenizerError(message)) => {
+            let message = message.replace(" at Line: ", " at line ").replace(", Column: ", ", column ");
+            let message = match message.split_once("No infix parser for token ") {
+                // A word that cannot go on an expression.
+                Some((_, token)) => {
+                    let word = token.split('"').nth(1).unwrap_or("a token");
+                    let place =
+                        token.rsplit_once(" at line ").map_or(String::new(), |(_, place)| format!(" at line {place}"));
+                    format!("expected the end of the expression, found: {word}{place}")
+                }
+                None => message,
+            };
+            let message = match message.strip_prefix("Expected: ") {
+                Some(rest) => format!("expected {rest}"),
+                None => message,
+            };
+            match message.strip_suffix("found: EOF") {
+                Some(before) => tokens::at(&format!("{before}found: EOF"), end),
+                None => parsing_error(message),
+            }
+        }
+    }
+}
+
+/// Takes a whole statement.
+pub(super) fn statement(
+    text: &str,
+    tokens: Vec<TokenWithSpan>,
+    of: Dialect,
+    limits: &Limits,
+) -> Result<Parsed, SqlError> {
+    let last = end_of(&tokens);
+    let mut parser = Parser::new(grammar(of)).with_recursion_limit(limits.depth_max).with_tokens_with_locations(tokens);
+    let parsed = one_statement(text, &mut parser, of, false).map_err(|refusal| error_of(refusal, limits, last))?;
+    while parser.consume_token(&Token::SemiColon) {}
+    end(&parser).map_err(|error| error_of(error.into(), limits, last))?;
+    Ok(parsed)
+}
+
+fn end(parser: &Parser<'_>) -> Result<(), ParserError> {
+    match parser.peek_token_ref().token {
+        Token::EOF => Ok(()),
+        _ => parser.expected("the end of the statement", parser.peek_token()),
+    }
+}
+
+fn one_statement(text: &str, parser: &mut Parser<'_>, of: Dialect, explained: bool) -> Result<Parsed, Refusal> {
+    let first = parser.peek_token();
+    let head = match &first.token {
+        Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),
+        Token::LParen => "SELECT".to_owned(),
+        Token::EOF => return refused("the statement is empty"),
+        _ => String::new(),
+    };
+    if of != Dialect::Hazelcast
+        && !explained
+        && let Some(command) = session::command(parser, &head)?
+    {
+        return Ok(Parsed::Session(command));
+    }
+    match head.as_str() {
+        "SELECT" | "WITH" | "VALUES" | "TABLE" | "FROM" => {
+            let mut query = parser.parse_query()?;
+            rewrite::rewrite(&mut query, of)?;
+            Ok(Parsed::Query(query))
+        }
+        "INSERT" | "SINK" => changes::insert(parser, of, head == "SINK"),
+        "UPDATE" => changes::update(parser, of),
+        "DELETE" => changes::delete(parser, of),
+        "EXPLAIN" if explained => refused("EXPLAIN cannot be explained"),
+        "EXPLAIN" => {
+            parser.next_token();
+            let analyze = word(parser, "ANALYZE");
+            if !analyze && word(parser, "PLAN") {
+                parser.expect_keyword(Keyword::FOR)?;
+            }
+            word(parser, "VERBOSE");
+            Ok(Parsed::Explain { analyze, statement: Box::new(one_statement(text, parser, of, true)?) })
+        }
+        "CREATE" | "DROP" | "SHOW" if explained => refused(format!("{head} cannot be explained")),
+        "CREATE" => {
+            parser.next_token();
+            create(text, parser, of)
+        }
+        "DROP" => {
+            parser.next_token();
+            drop_statement(parser, of)
+        }
+        "SHOW" => {
+            parser.next_token();
+            show(parser)
+        }
+        "REFRESH" | "OPTIMIZE" | "ANALYZE" | "VACUUM" | "TRUNCATE" if !explained => {
+            parser.next_token();
+            table_statements::keep_up(parser, &head)
+        }
+        "ALTER" if !explained => {
+            parser.next_token();
+            alter::alter(parser, of)
+        }
+        "COPY" if !explained => {
+            parser.next_token();
+            copy::copy(parser, of)
+        }
+        "COMMENT" if !explained => {
+            parser.next_token();
+            alter::comment(parser)
+        }
+        "ALTER" | "MERGE" | "TRUNCATE" | "COPY" | "COMMENT" | "GRANT" | "REVOKE" | "SET" | "START" | "BEGIN"
+        | "COMMIT" | "ROLLBACK" | "ANALYZE" | "REFRESH" | "OPTIMIZE" | "VACUUM" => {
+            refused(format!("the statement {head} is not served"))
+        }
+        _ => Err(parser
+            .expected::<Parsed>(
+                "a statement (SELECT, INSERT, SINK, UPDATE, DELETE, CREATE, DROP, SHOW, EXPLAIN)",
+                first,
+            )
+            .map_or_else(Refusal::from, |_| Refusal::Sql(parsing_error("the statement is unknown")))),
+    }
+}
+
+pub(super) fn parse_name(parser: &mut Parser<'_>) -> Result<String, Refusal> {
+    Ok(places::marked_name(&parser.parse_object_name(false)?)?)
+}
+
+pub(super) fn if_exists(parser: &mut Parser<'_>) -> bool {
+    parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS])
+}
+
+pub(super) fn if_not_exists(parser: &mut Parser<'_>) -> bool {
+    parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS])
+}
+
+fn create(text: &str, parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusal> {
+    let or_replace = parser.parse_keywords(&[Keyword::OR, Keyword::REPLACE]);
+    let external = word(parser, "EXTERNAL");
+    if word(parser, "MAPPING") {
+        return create_mapping(parser, or_replace);
+    }
+    if !external && parser.parse_keyword(Keyword::VIEW) {
+        return create_view(text, parser, of, or_replace);
+    }
+    let unique = !external && !or_replace && parser.parse_keyword(Keyword::UNIQUE);
+    if !external && !or_replace && parser.parse_keyword(Keyword::INDEX) {
+        word(parser, "CONCURRENTLY");
+        return create_index(parser, unique);
+    }
+    if word(parser, "TEMPORARY") || word(parser, "TEMP") {
+        return refused_as("0A000", "temporary tables are not served");
+    }
+    // Every table is in memory.
+    if !external && !or_replace && (word(parser, "UNLOGGED"), parser.parse_keyword(Keyword::TABLE)).1 {
+        return tables::create_table(parser, of);
+    }
+    if !external && !or_replace && parser.parse_keyword(Keyword::SCHEMA) {
+        return alter::create_schema(parser);
+    }
+    for what in ["JOB", "SNAPSHOT", "DATA", "FUNCTION", "TYPE", "SCHEMA", "DATABASE"] {
+        if word(parser, what) {
+            let what = if what == "DATA" { "DATA CONNECTION" } else { what };
+            return refused(format!("the statement CREATE {what} is not served"));
+        }
+    }
+    Ok(parser.expected("TABLE, MAPPING, VIEW or INDEX", parser.peek_token())?)
+}
+
+fn create_mapping(parser: &mut Parser<'_>, or_replace: bool) -> Result<Parsed, Refusal> {
+    let if_not_exists = if_not_exists(parser);
+    if or_replace && if_not_exists {
+        return refused("OR REPLACE and IF NOT EXISTS exclude each other");
+    }
+    let name = parse_name(parser)?;
+    let external_name = external_name(parser)?;
+    let mut columns = Vec::<ColumnDeclaration>::new();
+    if parser.consume_token(&Token::LParen) {
+        loop {
+            let column = column(parser)?;
+            if columns.iter().any(|other| other.name == column.name) {
+                return refused(format!("Column '{}' specified more than once", column.name));
+            }
+            columns.push(column);
+            if !parser.consume_token(&Token::Comma) {
+                break;
+            }
+        }
+        parser.expect_token(&Token::RParen)?;
+    }
+    if word(parser, "DATA") {
+        return refused("data connections are not served: a mapping is of a map, TYPE IMap");
+    }
+    expect_word(parser, "TYPE")?;
+    let connector = parser.parse_identifier()?.value;
+    if word(parser, "OBJECT") {
+        word(parser, "TYPE");
+        return refused("OBJECT TYPE belongs to connectors that are not served");
+    }
+    let options = options(parser)?;
+    Ok(Parsed::CreateMapping(CreateMapping {
+        name,
+        or_replace,
+        if_not_exists,
+        external_name,
+        columns,
+        connector,
+        options,
+    }))
+}
+
+fn column(parser: &mut Parser<'_>) -> Result<ColumnDeclaration, Refusal> {
+    let name = parser.parse_identifier()?.value;
+    let at = parser.peek_token();
+    let mut data_type = parser.parse_data_type()?;
+    if parser.parse_keyword(Keyword::ARRAY) {
+        data_type = DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(data_type), None));
+    }
+    let Some(field_type) = sql_type(&data_type) else {
+        return Err(tokens::at(&format!("there is no type {data_type}, of column '{name}',"), at.span.start).into());
+    };
+    Ok(ColumnDeclaration { name, field_type, external_name: external_name(parser)? })
+}
+
+fn external_name(parser: &mut Parser<'_>) -> Result<Option<String>, Refusal> {
+    if !word(parser, "EXTERNAL") {
+        return Ok(None);
+    }
+    expect_word(parser, "NAME")?;
+    let name = parser.parse_object_name(false)?;
+    let parts: Vec<&str> = name.0.iter().filter_map(|part| Some(part.as_ident()?.value.as_str())).collect();
+    Ok(Some(parts.join(".")))
+}
+
+fn options(parser: &mut Parser<'_>) -> Result<Vec<(String, String)>, Refusal> {
+    let mut options = Vec::<(String, String)>::new();
+    if !word(parser, "OPTIONS") {
+        return Ok(options);
+    }
+    parser.expect_token(&Token::LParen)?;
+    while parser.peek_token_ref().token != Token::RParen {
+        let key = parser.parse_literal_string()?;
+        parser.expect_token(&Token::Eq)?;
+        let value = parser.parse_literal_string()?;
+        if options.iter().any(|(other, _)| *other == key) {
+            return refused(format!("Option '{key}' specified more than once"));
+        }
+        options.push((key, value));
+        if !parser.consume_token(&Token::Comma) {
+            break;
+        }
+    }
+    parser.expect_token(&Token::RParen)?;
+    Ok(options)
+}
+
+fn create_view(text: &str, parser: &mut Parser<'_>, of: Dialect, or_replace: bool) -> Result<Parsed, Refusal> {
+    let if_not_exists = if_not_exists(parser);
+    let name = parse_name(parser)?;
+    parser.expect_keyword(Keyword::AS)?;
+    let start = tokens::offset(text, parser.peek_token_ref().span.start);
+    let mut query = parser.parse_query()?;
+    let next = parser.peek_token_ref();
+    let end = match next.token {
+        Token::EOF => text.len(),
+        _ => tokens::offset(text, next.span.start),
+    };
+    let query_text = text.get(start..end).unwrap_or_default().trim().to_owned();
+    rewrite::rewrite(&mut query, of)?;
+    if rewrite::has_parameters(&query) {
+        return refused("a view cannot have parameters");
+    }
+    Ok(Parsed::CreateView { name, or_replace, if_not_exists, query_text, query })
+}
+
+fn create_index(parser: &mut Parser<'_>, unique: bool) -> Result<Parsed, Refusal> {
+    let if_not_exists = if_not_exists(parser);
+    let name = match parser.peek_keyword(Keyword::ON) {
+        true => None,
+        false => Some(parse_name(parser)?),
+    };
+    parser.expect_keyword(Keyword::ON)?;
+    word(parser, "ONLY");
+    let map = parse_name(parser)?;
+    let mut kind = match word(parser, "USING") {
+        true => method(parser)?,
+        false => IndexType::Sorted,
+    };
+    parser.expect_token(&Token::LParen)?;
+    let mut attributes = Vec::<String>::new();
+    loop {
+        let attribute = parser.parse_object_name(false)?;
+        let parts: Vec<&str> = attribute.0.iter().filter_map(|part| Some(part.as_ident()?.value.as_str())).collect();
+        let attribute = parts.join(".");
+        if attributes.contains(&attribute) {
+            return refused(format!("Index attribute '{attribute}' specified more than once"));
+        }
+        attributes.push(attribute);
+        // Every index is read in both directions.
+        while ["ASC", "DESC", "NULLS", "FIRST", "LAST"].into_iter().any(|order| word(parser, order)) {}
+        if !parser.consume_token(&Token::Comma) {
+            break;
+        }
+    }
+    parser.expect_token(&Token::RParen)?;
+    if word(parser, "TYPE") {
+        kind = if word(parser, "SORTED") {
+            IndexType::Sorted
+        } else if word(parser, "HASH") {
+            IndexType::Hash
+        } else if word(parser, "BITMAP") {
+            IndexType::Bitmap
+        } else {
+            return Ok(parser.expected("SORTED, HASH or BITMAP", parser.peek_token())?);
+        };
+    }
+    let options = options(parser)?;
+    if parser.peek_keyword(Keyword::WITH) {
+        tables::options(parser)?;
+    }
+    if parser.peek_keyword(Keyword::WHERE) {
+        return refused_as("0A000", "an index is of all rows: WHERE is not served");
+    }
+    Ok(Parsed::CreateIndex(CreateIndex { name, map, kind, attributes, unique, if_not_exists, options }))
+}
+
+/// PostgreSQL's kinds of indexes: what finds equal values only is a hash index, anything else is sorted.
+fn method(parser: &mut Parser<'_>) -> Result<IndexType, Refusal> {
+    let method = parser.parse_identifier()?.value.to_ascii_lowercase();
+    match method.as_str() {
+        "btree" | "brin" => Ok(IndexType::Sorted),
+        "hash" => Ok(IndexType::Hash),
+        "bitmap" => Ok(IndexType::Bitmap),
+        other => refused_as("42704", format!("there is no index method {other:?}, expected btree, hash or bitmap")),
+    }
+}
+
+fn drop_statement(parser: &mut Parser<'_>, of: Dialect) -> Result<Parsed, Refusal> {
+    word(parser, "EXTERNAL");
+    if word(parser, "MAPPING") {
+        let if_exists = if_exists(parser);
+        return Ok(Parsed::DropMapping { name: parse_name(parser)?, if_exists });
+    }
+    if parser.parse_keyword(Keyword::VIEW) {
+        let if_exists = if_exists(parser);
+        return Ok(Parsed::DropView { name: parse_name(parser)?, if_exists });
+    }
+    if parser.parse_keyword(Keyword::INDEX) {
+        word(parser, "CONCURRENTLY");
+        let if_exists = if_exists(parser);
+        let name = parse_name(parser)?;
+        // PostgreSQL's indexes have names of their own.
+        let map = match parser.parse_keyword(Keyword::ON) {
+            true => Some(parse_name(parser)?),
+            false if of == Dialect::Hazelcast => return Ok(parser.expected("ON", parser.peek_token())?),
+            false => None,
+        };
+        if !word(parser, "CASCADE") {
+            word(parser, "RESTRICT");
+        }
+        return Ok(Parsed::DropIndex { name, map, if_exists });
+    }
+    if parser.parse_keyword(Keyword::TABLE) {
+        return table_statements::drop_table(parser);
+    }
+    if parser.parse_keyword(Keyword::SCHEMA) {
+        return alter::drop_schema(parser);
+    }
+    for what in ["JOB", "SNAPSHOT", "DATA", "FUNCTION", "TYPE", "DATABASE"] {
+        if word(parser, what) {
+            let what = if what == "DATA" { "DATA CONNECTION" } else { what };
+            return refused(format!("the statement DROP {what} is not served"));
+        }
+    }
+    Ok(parser.expected("TABLE, MAPPING, VIEW or INDEX", parser.peek_token())?)
+}
+
+fn show(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+    word(parser, "EXTERNAL");
+    let what = if word(parser, "MAPPINGS") {
+        ShowWhat::Mappings
+    } else if word(parser, "VIEWS") {
+        ShowWhat::Views
+    } else if word(parser, "JOBS") {
+        ShowWhat::Jobs
+    } else if word(parser, "DATA") {
+        expect_word(parser, "CONNECTIONS")?;
+        ShowWhat::DataConnections
+    } else if word(parser, "RESOURCES") {
+        parser.expect_keyword(Keyword::FOR)?;
+        ShowWhat::Resources(parse_name(parser)?)
+    } else if word(parser, "INDEXES") {
+        ShowWhat::Indexes(match parser.parse_keyword(Keyword::ON) {
+            true => Some(parse_name(parser)?),
+            false => None,
+        })
+    } else {
+        let expected = "MAPPINGS, VIEWS, JOBS, INDEXES, DATA CONNECTIONS or RESOURCES";
+        return Ok(parser.expected(expected, parser.peek_token())?);
+    };
+    Ok(Parsed::Show(what))
+}

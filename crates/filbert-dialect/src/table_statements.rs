@@ -1,0 +1,142 @@
+//! The grammar of statements about tables that are there.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::Token;
+
+use super::json::word;
+use super::statements::{Refusal, if_exists, parse_name};
+use super::tables::{CreateTable, options};
+use super::{AlterTable, Comment, Parsed};
+
+/// A statement about tables.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TableStatement {
+    /// `CREATE TABLE`.
+    Create(Box<CreateTable>),
+    /// `DROP TABLE`.
+    Drop {
+        /// The tables.
+        names: Vec<String>,
+        /// Whether the absence of one is no error.
+        if_exists: bool,
+        /// Whether views of them go with them.
+        cascade: bool,
+    },
+    /// `TRUNCATE`.
+    Truncate {
+        /// The tables.
+        names: Vec<String>,
+        /// Whether their counters begin anew.
+        restart: bool,
+    },
+    /// `ALTER TABLE`.
+    Alter(AlterTable),
+    /// `COMMENT ON`.
+    Comment(Comment),
+    /// `CREATE SCHEMA`.
+    CreateSchema {
+        /// The schema.
+        name: String,
+        /// Whether it is no error that it is there.
+        if_not_exists: bool,
+    },
+    /// `DROP SCHEMA`.
+    DropSchema {
+        /// The schemas.
+        names: Vec<String>,
+        /// Whether the absence of one is no error.
+        if_exists: bool,
+        /// Whether its tables go with it.
+        cascade: bool,
+    },
+    /// What needs not be done, because it is always so: `REFRESH TABLE`, `OPTIMIZE TABLE`, `ANALYZE`, `VACUUM`.
+    KeepUp {
+        /// The words that PostgreSQL reports.
+        command: &'static str,
+        /// The tables, which have to be there.
+        names: Vec<String>,
+    },
+}
+
+impl TableStatement {
+    /// The words that PostgreSQL reports.
+    pub fn command(&self) -> &'static str {
+        match self {
+            TableStatement::Create(table) if table.source.is_some() => "CREATE TABLE AS",
+            TableStatement::Create(_) => "CREATE TABLE",
+            TableStatement::Drop { .. } => "DROP TABLE",
+            TableStatement::Truncate { .. } => "TRUNCATE TABLE",
+            TableStatement::Alter(_) => "ALTER TABLE",
+            TableStatement::Comment(_) => "COMMENT",
+            TableStatement::CreateSchema { .. } => "CREATE SCHEMA",
+            TableStatement::DropSchema { .. } => "DROP SCHEMA",
+            TableStatement::KeepUp { command, .. } => command,
+        }
+    }
+}
+
+/// From behind `DROP TABLE` on.
+pub(super) fn drop_table(parser: &mut Parser<'_>) -> Result<Parsed, Refusal> {
+    let if_exists = if_exists(parser);
+    let names = names(parser)?;
+    let cascade = word(parser, "CASCADE");
+    if !cascade {
+        word(parser, "RESTRICT");
+    }
+    Ok(Parsed::Table(TableStatement::Drop { names, if_exists, cascade }))
+}
+
+fn names(parser: &mut Parser<'_>) -> Result<Vec<String>, Refusal> {
+    let mut names = vec![parse_name(parser)?];
+    while parser.consume_token(&Token::Comma) {
+        names.push(parse_name(parser)?);
+    }
+    Ok(names)
+}
+
+/// From behind the first word on, which is `head`.
+pub(super) fn keep_up(parser: &mut Parser<'_>, head: &str) -> Result<Parsed, Refusal> {
+    if head == "TRUNCATE" {
+        word(parser, "TABLE");
+        word(parser, "ONLY");
+        let names = names(parser)?;
+        let restart = word(parser, "RESTART");
+        if restart || word(parser, "CONTINUE") {
+            word(parser, "IDENTITY");
+        }
+        if !word(parser, "CASCADE") {
+            word(parser, "RESTRICT");
+        }
+        return Ok(Parsed::Table(TableStatement::Truncate { names, restart }));
+    }
+    let command = match head {
+        "REFRESH" => "REFRESH",
+        "OPTIMIZE" => "OPTIMIZE",
+        "ANALYZE" => "ANALYZE",
+        _ => "VACUUM",
+    };
+    if parser.consume_token(&Token::LParen) {
+        while !matches!(parser.next_token().token, Token::RParen | Token::EOF) {}
+    }
+    for flag in ["FULL", "FREEZE", "VERBOSE", "ANALYZE", "TABLE"] {
+        word(parser, flag);
+    }
+    let mut named = Vec::new();
+    while let Token::Word(_) = &parser.peek_token_ref().token {
+        if parser.peek_keyword(Keyword::WITH) {
+            options(parser)?;
+            break;
+        }
+        if parser.peek_keyword(Keyword::PARTITION) {
+            parser.next_token();
+        } else {
+            named.push(parse_name(parser)?);
+        }
+        if parser.consume_token(&Token::LParen) {
+            while !matches!(parser.next_token().token, Token::RParen | Token::EOF) {}
+        }
+        let _ = parser.consume_token(&Token::Comma);
+    }
+    Ok(Parsed::Table(TableStatement::KeepUp { command, names: named }))
+}

@@ -1,0 +1,407 @@
+//! A statement's text as tokens, within the limits; where in the text they stand.
+
+use filbert_data::Value;
+use filbert_grid::query::{Dialect, SqlError};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+use super::Limits;
+use super::grammar::grammar;
+use filbert_grid::query::parsing_error;
+
+/// The tokens without white space, parameters numbered, names as the dialect has them, and how many parameters there are.
+pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<TokenWithSpan>, usize), SqlError> {
+    if text.len() > limits.text_bytes_max {
+        return Err(parsing_error(format!(
+            "the statement has {} bytes, more than the {} that are allowed",
+            text.len(),
+            limits.text_bytes_max
+        )));
+    }
+    if token_count(text.as_bytes()) > limits.tokens_max {
+        return Err(parsing_error(format!(
+            "the statement has more than {} words, numbers and signs",
+            limits.tokens_max
+        )));
+    }
+    let mut tokens = Vec::new();
+    let mut parameters = 0_usize;
+    Tokenizer::new(grammar(of), text)
+        .tokenize_with_location_into_buf_with_mapper(&mut tokens, |mut token| {
+            if let Token::Placeholder(name) = &mut token.token
+                && name == "?"
+                // There it may be an operator of documents: it is looked at when all tokens are known.
+                && of != Dialect::Postgres
+            {
+                parameters += 1;
+                *name = format!("${parameters}");
+            } else if let Token::Placeholder(name) = &token.token {
+                let number = name.strip_prefix('$').and_then(|number| number.parse().ok());
+                parameters = parameters.max(number.unwrap_or(0));
+            } else if token.token == Token::Question && of != Dialect::Postgres {
+                parameters += 1;
+                token.token = Token::Placeholder(format!("${parameters}"));
+            }
+            if let Token::Word(word) = &mut token.token
+                && word.quote_style.is_none()
+                && of != Dialect::Hazelcast
+            {
+                word.value.make_ascii_lowercase();
+            }
+            token
+        })
+        .map_err(|error| at(&error.message, error.location))?;
+    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    if of == Dialect::Postgres && text.contains('?') {
+        tokens = document_operators(tokens, &mut parameters);
+    }
+    if of != Dialect::Hazelcast {
+        exclusions(&mut tokens)?;
+        tokens = quantified_values(tokens);
+        matches_with_all(&mut tokens);
+        trims_of_blanks(&mut tokens);
+    }
+    if parameters > limits.parameters_max {
+        return Err(parsing_error(format!(
+            "the statement has {parameters} parameters, more than the {} that are allowed",
+            limits.parameters_max
+        )));
+    }
+    check_chains(&tokens, limits)?;
+    Ok((tokens, parameters))
+}
+
+/// Takes out the `EXCLUDE NO OTHERS` of window frames, which says what is so anyway, and refuses other exclusions: the grammar knows none.
+fn exclusions(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError> {
+    let is_word = |token: &TokenWithSpan, text: &str| matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value == text);
+    let is_bound = |token: &TokenWithSpan| ["row", "preceding", "following"].iter().any(|bound| is_word(token, bound));
+    let mut at_others = None;
+    for (at, window) in tokens.windows(4).enumerate() {
+        let [bound, exclude, what, next] = window else { continue };
+        if !is_bound(bound) || !is_word(exclude, "exclude") {
+            continue;
+        }
+        if is_word(what, "no") && is_word(next, "others") {
+            at_others = Some(at + 1);
+        } else if ["current", "group", "ties"].iter().any(|word| is_word(what, word)) {
+            return Err(self::at("EXCLUDE of a window frame is not served", exclude.span.start).with_sqlstate("0A000"));
+        }
+    }
+    if let Some(at) = at_others {
+        tokens.drain(at..at + 3);
+        return exclusions(tokens);
+    }
+    Ok(())
+}
+
+/// `LIKE ALL (..)` as `~~ ALL (..)`, and `NOT LIKE`, `ILIKE` and `NOT ILIKE` alike: of quantifiers behind them the grammar knows
+/// `ANY` alone.
+fn matches_with_all(tokens: &mut Vec<TokenWithSpan>) {
+    let keyword = |token: Option<&TokenWithSpan>| match token.map(|token| &token.token) {
+        Some(Token::Word(word)) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    };
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let is_of_all = keyword(tokens.get(at + 1)) == Some(Keyword::ALL)
+            && tokens.get(at + 2).is_some_and(|token| token.token == Token::LParen);
+        let before = at.checked_sub(1);
+        let negated = before.is_some_and(|before| keyword(tokens.get(before)) == Some(Keyword::NOT));
+        let sign = match (keyword(Some(token)), negated) {
+            (Some(Keyword::LIKE), false) => Token::DoubleTilde,
+            (Some(Keyword::LIKE), true) => Token::ExclamationMarkDoubleTilde,
+            (Some(Keyword::ILIKE), false) => Token::DoubleTildeAsterisk,
+            (Some(Keyword::ILIKE), true) => Token::ExclamationMarkDoubleTildeAsterisk,
+            _ => Token::EOF,
+        };
+        match (is_of_all && sign != Token::EOF, before.filter(|_| negated)) {
+            (true, Some(before)) => {
+                tokens.remove(before);
+                if let Some(token) = tokens.get_mut(before) {
+                    token.token = sign;
+                }
+            }
+            (true, None) => {
+                if let Some(token) = tokens.get_mut(at) {
+                    token.token = sign;
+                }
+                at += 1;
+            }
+            (false, _) => at += 1,
+        }
+    }
+}
+
+/// `ANY (VALUES ..)` as `ANY (SELECT * FROM (VALUES ..) AS "$values")`: behind a quantifier the grammar takes a SELECT only.
+fn quantified_values(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_start = |tokens: &[TokenWithSpan]| match tokens {
+        [quantifier, open, values, row, ..] => {
+            let is_quantifier = matches!(&quantifier.token, Token::Word(word) if matches!(word.keyword, Keyword::ANY | Keyword::ALL | Keyword::SOME));
+            let is_values = matches!(&values.token, Token::Word(word) if word.keyword == Keyword::VALUES);
+            is_quantifier && open.token == Token::LParen && is_values && row.token == Token::LParen
+        }
+        _ => false,
+    };
+    let starts_at = |at: usize| tokens.get(at..).is_some_and(is_start);
+    if !(0..tokens.len()).any(starts_at) {
+        return tokens;
+    }
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 8);
+    // For each open parenthesis, whether it holds such a list.
+    let mut open: Vec<bool> = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let span = token.span;
+        let mut add = |tokens: Vec<Token>| out.extend(tokens.into_iter().map(|token| TokenWithSpan { token, span }));
+        match token.token {
+            Token::LParen => {
+                let holds_values = at.checked_sub(1).is_some_and(starts_at);
+                open.push(holds_values);
+                add(vec![Token::LParen]);
+                if holds_values {
+                    let word = |text| Token::make_keyword(text);
+                    add(vec![word("SELECT"), Token::Mul, word("FROM"), Token::LParen]);
+                }
+            }
+            Token::RParen => {
+                if open.pop().unwrap_or(false) {
+                    add(vec![Token::RParen, Token::make_keyword("AS"), Token::make_word("$values", Some('"'))]);
+                }
+                add(vec![Token::RParen]);
+            }
+            _ => out.push(token.clone()),
+        }
+    }
+    out
+}
+
+/// `trim(LEADING FROM text)` as `trim(LEADING text)`, `trim(FROM text)` as `trim(text)`: the grammar takes FROM behind signs only.
+fn trims_of_blanks(tokens: &mut Vec<TokenWithSpan>) {
+    let is_one_of = |token: Option<&TokenWithSpan>, keywords: &[Keyword]| matches!(token.map(|token| &token.token), Some(Token::Word(word)) if word.quote_style.is_none() && keywords.contains(&word.keyword));
+    let is_superfluous = |at: usize| {
+        let before = |count: usize| at.checked_sub(count).and_then(|at| tokens.get(at));
+        let has_side = is_one_of(before(1), &[Keyword::BOTH, Keyword::LEADING, Keyword::TRAILING]);
+        let open = if has_side { 2 } else { 1 };
+        is_one_of(tokens.get(at), &[Keyword::FROM])
+            && before(open).is_some_and(|token| token.token == Token::LParen)
+            && is_one_of(before(open + 1), &[Keyword::TRIM])
+    };
+    let superfluous: Vec<usize> = (0..tokens.len()).filter(|at| is_superfluous(*at)).collect();
+    for at in superfluous.into_iter().rev() {
+        tokens.remove(at);
+    }
+}
+
+/// Tells `?`, `?|` and `?&` between two operands, which are operators of documents, from `?` that is a parameter.
+fn document_operators(tokens: Vec<TokenWithSpan>, parameters: &mut usize) -> Vec<TokenWithSpan> {
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(mut token) = tokens.next() {
+        if token.token == Token::Placeholder("?".to_owned()) {
+            let is_behind_operand = out.last().is_some_and(|before| match &before.token {
+                Token::Word(word) => {
+                    let is_type = matches!(word.keyword, Keyword::JSONB | Keyword::JSON);
+                    word.quote_style.is_some() || is_type || word.keyword == Keyword::NoKeyword
+                }
+                Token::SingleQuotedString(_) | Token::RParen | Token::RBracket | Token::Placeholder(_) => true,
+                _ => false,
+            });
+            let sign = tokens.peek().filter(|next| next.span.start == token.span.end).map(|next| next.token.clone());
+            token.token = match (is_behind_operand, sign) {
+                (true, Some(Token::Pipe)) => Token::QuestionPipe,
+                (true, Some(Token::Ampersand)) => Token::QuestionAnd,
+                (true, _) => Token::Question,
+                (false, _) => {
+                    *parameters += 1;
+                    Token::Placeholder(format!("${parameters}"))
+                }
+            };
+            if matches!(token.token, Token::QuestionPipe | Token::QuestionAnd) {
+                tokens.next();
+            }
+        }
+        out.push(token);
+    }
+    out
+}
+
+/// Whether two texts differ in nothing but that the first has these values, `Int64` or `Text`, where the second has parameters.
+pub fn differ_in_literals_only(text: &str, template: &str, values: &[Value<'_>], of: Dialect) -> bool {
+    let limits = Limits::default();
+    let (Ok((text, 0)), Ok((template, count))) = (tokens(text, of, &limits), tokens(template, of, &limits)) else {
+        return false;
+    };
+    let mut text = text.iter().map(|token| &token.token);
+    let mut literals = values.iter();
+    let same = template.iter().all(|token| match (&token.token, text.next()) {
+        (Token::Placeholder(_), Some(found)) => match (literals.next(), found) {
+            (Some(Value::Text(value)), Token::SingleQuotedString(found)) => *value == *found,
+            (Some(Value::Int64(value)), Token::Number(found, false)) => found.parse() == Ok(*value),
+            (Some(Value::Int64(value)), Token::Minus) => {
+                matches!(text.next(), Some(Token::Number(found, false)) if found.parse() == Ok(value.unsigned_abs()) && *value <= 0)
+            }
+            _ => false,
+        },
+        (token, found) => found == Some(token),
+    });
+    same && count == values.len() && literals.next().is_none() && text.next().is_none()
+}
+
+/// How many tokens a text has at most, without making them. What is within quotes and comments is one.
+fn token_count(text: &[u8]) -> usize {
+    let mut count = 0;
+    let mut in_word = false;
+    let mut bytes = text.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        let word = byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii();
+        if word && in_word {
+            continue;
+        }
+        in_word = word;
+        match byte {
+            b'\'' | b'"' => while bytes.next().is_some_and(|inside| inside != byte) {},
+            b'-' if bytes.peek() == Some(&b'-') => while bytes.next().is_some_and(|inside| inside != b'\n') {},
+            _ => {}
+        }
+        // Spaces are tokens of the tokenizer too.
+        count += 1;
+    }
+    count
+}
+
+/// Refuses long rows of operators: they become trees as deep as they are long, and what walks trees uses the stack.
+/// `AND` and `OR` become balanced trees and have no limit.
+fn check_chains(tokens: &[TokenWithSpan], limits: &Limits) -> Result<(), SqlError> {
+    // Operators and set operations or joins since the last separator, for each open bracket.
+    let mut levels = vec![(0_usize, 0_usize)];
+    for token in tokens {
+        let open = levels.len();
+        let Some((operators, parts)) = levels.last_mut() else { break };
+        match &token.token {
+            Token::LParen | Token::LBracket => {
+                *operators += 1;
+                levels.push((0, 0));
+            }
+            Token::RParen | Token::RBracket if open > 1 => {
+                levels.pop();
+            }
+            Token::Comma => *operators = 0,
+            Token::Word(word) => match word.keyword {
+                Keyword::AND | Keyword::OR | Keyword::SELECT | Keyword::FROM | Keyword::WHERE | Keyword::ON => {
+                    *operators = 0;
+                }
+                Keyword::WHEN | Keyword::THEN | Keyword::ELSE | Keyword::HAVING | Keyword::BY => *operators = 0,
+                Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::JOIN => *parts += 1,
+                Keyword::IS | Keyword::NOT | Keyword::LIKE | Keyword::IN | Keyword::BETWEEN | Keyword::AT => {
+                    *operators += 1;
+                }
+                _ => {}
+            },
+            Token::SingleQuotedString(_) | Token::Number(..) | Token::Placeholder(_) | Token::Period => {}
+            _ => *operators += 1,
+        }
+        let Some((operators, parts)) = levels.last() else { break };
+        if operators.max(parts) > &limits.operators_max {
+            return Err(at(
+                &format!("more than {} operators, joins or UNIONs follow each other", limits.operators_max),
+                token.span.start,
+            ));
+        }
+        if levels.len() > limits.depth_max {
+            return Err(at(&format!("brackets are nested more than {} deep", limits.depth_max), token.span.start));
+        }
+    }
+    Ok(())
+}
+
+/// An error at a place of the text.
+pub fn at(message: &str, location: Location) -> SqlError {
+    if location.line == 0 {
+        return parsing_error(message.to_owned());
+    }
+    parsing_error(format!("{message} at line {}, column {}", location.line, location.column))
+}
+
+/// The same error with its place as PostgreSQL counts it, in characters from the start of the text, where the message tells line and
+/// column. For PostgreSQL's clients, which show the place, the message does not tell it as well.
+pub fn located(error: SqlError, text: &str, of: Dialect) -> SqlError {
+    let number = |part: &str| part.parse::<u64>().ok();
+    let place = error.message.rsplit_once(" at line ").and_then(|(_, place)| place.split_once(", column "));
+    let Some((line, column)) = place.and_then(|(line, column)| Some((number(line)?, number(column)?))) else {
+        return error;
+    };
+    let before = text.get(..offset(text, Location { line, column })).unwrap_or(text);
+    match u32::try_from(before.chars().count() + 1) {
+        Ok(position) if error.position.is_none() => {
+            let message = match (of, error.message.rsplit_once(" at line ")) {
+                (Dialect::Postgres, Some((message, _))) => message.to_owned(),
+                _ => error.message.clone(),
+            };
+            SqlError { message, ..error }.at(position)
+        }
+        _ => error,
+    }
+}
+
+/// Where in a text a relation is named first, in characters from 1: behind a word that a relation follows, or a comma of its list.
+pub fn place_of_relation(text: &str, name: &str, of: Dialect) -> Option<u32> {
+    let tokens = Tokenizer::new(grammar(of), text).tokenize_with_location().ok()?;
+    let mut tokens = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).peekable();
+    let (mut follows, mut in_list) = (false, false);
+    while let Some(token) = tokens.next() {
+        let Token::Word(word) = &token.token else {
+            follows = token.token == Token::LParen && follows || token.token == Token::Comma && in_list;
+            continue;
+        };
+        let mut written = word_of(word);
+        while tokens.next_if(|next| next.token == Token::Period).is_some() {
+            if let Some(Token::Word(part)) = tokens.peek().map(|next| &next.token) {
+                written = format!("{written}.{}", word_of(part));
+                tokens.next();
+            }
+        }
+        if follows && (written == name || written.rsplit('.').next() == Some(name)) {
+            let before = text.get(..offset(text, token.span.start))?;
+            return u32::try_from(before.chars().count() + 1).ok();
+        }
+        let keyword = if word.quote_style.is_none() { word.keyword } else { Keyword::NoKeyword };
+        follows = matches!(
+            keyword,
+            Keyword::FROM
+                | Keyword::JOIN
+                | Keyword::USING
+                | Keyword::ONLY
+                | Keyword::TABLE
+                | Keyword::INTO
+                | Keyword::UPDATE
+                | Keyword::COPY
+        );
+        in_list = match keyword {
+            Keyword::FROM | Keyword::USING => true,
+            Keyword::SELECT | Keyword::WHERE | Keyword::GROUP | Keyword::ORDER | Keyword::SET | Keyword::RETURNING => {
+                false
+            }
+            _ => in_list,
+        };
+    }
+    None
+}
+
+/// A word as names are compared.
+fn word_of(word: &sqlparser::tokenizer::Word) -> String {
+    if word.quote_style.is_some() { word.value.clone() } else { word.value.to_ascii_lowercase() }
+}
+
+/// The byte of a place.
+pub(super) fn offset(text: &str, location: Location) -> usize {
+    let line = usize::try_from(location.line.saturating_sub(1)).unwrap_or(usize::MAX);
+    let column = usize::try_from(location.column.saturating_sub(1)).unwrap_or(usize::MAX);
+    let mut start = 0;
+    for _ in 0..line {
+        match text.get(start..).and_then(|rest| rest.find('\n')) {
+            Some(end) => start += end + 1,
+            None => return text.len(),
+        }
+    }
+    let rest = text.get(start..).unwrap_or("");
+    start + rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at)
+}

@@ -1,0 +1,462 @@
+//! `+`, `-` and `*` of whole numbers that fail instead of wrapping around.
+//!
+//! DataFusion computes them in the type of the operands and wraps. Here they are computed in 64 bits and fail beyond. The
+//! result's type is the smallest that holds every result, as in Hazelcast: a `TINYINT` and a `TINYINT` are a `SMALLINT`.
+//!
+//! The functions take the operators' place when a statement is planned; where a type is known only with the values of
+//! parameters, an analyzer rule does it later, and types are coerced again.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, cast::AsArray};
+use arrow_schema::DataType;
+use datafusion::arrow::compute::kernels::numeric::{add, mul, sub};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{
+    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, cast,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use filbert_data::FieldType;
+use filbert_grid::query::{Dialect, SqlSubject};
+
+use super::numbers;
+use super::row::{Function, failed, is_integer, is_text, wrong_arguments};
+use super::text::JSON_AS_TEXT;
+use crate::error::{carried, data_error};
+use crate::named::{map_named, schema_within};
+
+static ADD: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(Function::udf("checked_add", coerce, returns, |args| compute(args, Operator::Plus))));
+static SUBTRACT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    Arc::new(Function::udf("checked_subtract", coerce, returns, |args| compute(args, Operator::Minus)))
+});
+static MULTIPLY: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    Arc::new(Function::udf("checked_multiply", coerce, returns, |args| compute(args, Operator::Multiply)))
+});
+
+/// The functions.
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    [&ADD, &SUBTRACT, &MULTIPLY].map(|function| function.as_ref().clone()).to_vec()
+}
+
+/// Puts the functions in the place of operators when a statement is planned.
+#[derive(Debug)]
+pub(super) struct Planner {
+    pub(super) dialect: Dialect,
+}
+
+impl ExprPlanner for Planner {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        if let Some(planned) = super::fields::binary(&expr.left, &expr.op, &expr.right, schema) {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        let expr = if self.dialect == Dialect::Postgres { with_typed_null(expr, schema) } else { expr };
+        if self.dialect == Dialect::Postgres
+            && let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema))
+            && let Some(planned) = numbers::operators::plan(&expr, &left, &right)?
+        {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        if self.dialect != Dialect::Hazelcast
+            && let Some(planned) = as_in_postgresql(&expr, schema)
+        {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        let (function, grow): (_, fn(u32, u32) -> u32) = match expr.op {
+            BinaryOperator::Plus => (&ADD, |left, right| left.max(right) + 1),
+            BinaryOperator::Minus => (&SUBTRACT, |left, right| left.max(right) + 1),
+            BinaryOperator::Multiply if is_fine(&expr, schema) => return Ok(product(expr)),
+            BinaryOperator::Multiply => (&MULTIPLY, |left, right| left + right),
+            BinaryOperator::Divide => return Ok(quotient(expr, schema)),
+            _ => return Ok(PlannerResult::Original(expr)),
+        };
+        let (Some(left), Some(right)) = (bits(&expr.left, schema), bits(&expr.right, schema)) else {
+            return Ok(PlannerResult::Original(expr));
+        };
+        let computed = call(function, vec![expr.left, expr.right]).data;
+        Ok(PlannerResult::Planned(match grow(left, right) {
+            0..=7 => cast(computed, DataType::Int8),
+            8..=15 => cast(computed, DataType::Int16),
+            16..=31 => cast(computed, DataType::Int32),
+            _ => computed,
+        }))
+    }
+}
+
+/// Arithmetic with NULL as one of the other operand's type, where that is a number, as PostgreSQL has it.
+fn with_typed_null(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    use BinaryOperator::{Divide, Minus, Modulo, Multiply, Plus};
+    let is_null = |operand: &Expr| matches!(operand, Expr::Literal(ScalarValue::Null, _));
+    let null_like = |other: &Expr| {
+        let of_other = match other {
+            // A number that is written out is the smallest that holds it.
+            Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok() => DataType::Int32,
+            other => other.get_type(schema).ok().filter(DataType::is_numeric)?,
+        };
+        Some(Expr::Literal(ScalarValue::try_from(of_other).ok()?, None))
+    };
+    let RawBinaryExpr { mut left, op, mut right } = expr;
+    if matches!(op, Plus | Minus | Multiply | Divide | Modulo) {
+        match (is_null(&left), is_null(&right)) {
+            (true, false) => left = null_like(&right).unwrap_or(left),
+            (false, true) => right = null_like(&left).unwrap_or(right),
+            _ => {}
+        }
+    }
+    RawBinaryExpr { left, op, right }
+}
+
+/// Operators that PostgreSQL takes otherwise: a text in quotes is of the other operand's type, and results of whole numbers are of
+/// the larger operand's type.
+fn as_in_postgresql(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let (left, right) = (expr.left.get_type(schema).ok()?, expr.right.get_type(schema).ok()?);
+    let quoted = |operand: &Expr| matches!(operand, Expr::Literal(scalar, _) if is_text(&scalar.data_type()) && !scalar.is_null());
+    let takes_texts = |data_type: &DataType| !is_text(data_type) && !data_type.is_null() && !data_type.is_nested();
+    let operator = match expr.op {
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply | BinaryOperator::Divide => {
+            return whole_numbers(expr, &left, &right);
+        }
+        _ => return None,
+    };
+    if let (true, Some(item)) = (quoted(&expr.right), item_of(&left)) {
+        let item = Expr::Literal(ScalarValue::try_from(item).ok()?, None);
+        let array = call(&crate::elements::ARRAY_LIKE_UDF, vec![expr.right.clone(), item]).data;
+        return Some(Expr::BinaryExpr(BinaryExpr {
+            left: Box::new(expr.left.clone()),
+            op: operator,
+            right: Box::new(array),
+        }));
+    }
+    let typed = match (quoted(&expr.left), quoted(&expr.right)) {
+        (true, false) if takes_texts(&right) => (cast(expr.left.clone(), right), expr.right.clone()),
+        (false, true) if takes_texts(&left) => (expr.left.clone(), cast(expr.right.clone(), left)),
+        _ => return None,
+    };
+    Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(typed.0), op: operator, right: Box::new(typed.1) }))
+}
+
+fn item_of(array: &DataType) -> Option<&DataType> {
+    match array {
+        DataType::List(item) => Some(item.data_type()),
+        _ => None,
+    }
+}
+
+/// Arithmetic of whole numbers: computed in 64 bits, and checked to fit the larger operand's type.
+fn whole_numbers(expr: &RawBinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
+    let bits = |operand: &Expr, data_type: &DataType| match (operand, data_type) {
+        (Expr::Literal(ScalarValue::Int64(Some(number)), _), _) if i32::try_from(*number).is_ok() => Some(32),
+        (_, DataType::Int8 | DataType::Int16 | DataType::UInt8) => Some(16),
+        (_, DataType::Int32 | DataType::UInt16) => Some(32),
+        (_, DataType::Int64 | DataType::UInt32 | DataType::UInt64) => Some(64),
+        _ => None,
+    };
+    let size = bits(&expr.left, left)?.max(bits(&expr.right, right)?);
+    let function = match expr.op {
+        BinaryOperator::Plus => Some(&ADD),
+        BinaryOperator::Minus => Some(&SUBTRACT),
+        BinaryOperator::Multiply => Some(&MULTIPLY),
+        _ => None,
+    };
+    let computed = match function {
+        Some(function) => call(function, vec![expr.left.clone(), expr.right.clone()]).data,
+        None => Expr::BinaryExpr(BinaryExpr {
+            left: Box::new(cast(expr.left.clone(), DataType::Int64)),
+            op: Operator::Divide,
+            right: Box::new(cast(expr.right.clone(), DataType::Int64)),
+        }),
+    };
+    Some(match size {
+        16 => cast(computed, DataType::Int16),
+        32 => cast(computed, DataType::Int32),
+        _ => computed,
+    })
+}
+
+/// A quotient of decimals with as many digits behind the point as a decimal can have.
+fn quotient(expr: RawBinaryExpr, schema: &DFSchema) -> PlannerResult<RawBinaryExpr> {
+    let types = [expr.left.get_type(schema), expr.right.get_type(schema)];
+    let [Ok(left), Ok(right)] = types else { return PlannerResult::Original(expr) };
+    let is_exact = |data_type: &DataType| data_type.is_decimal() || data_type.is_integer();
+    if !is_exact(&left) || !is_exact(&right) || !(left.is_decimal() || right.is_decimal()) {
+        return PlannerResult::Original(expr);
+    }
+    exact("decimal_divide", expr)
+}
+
+/// Whether the product of decimals has more digits behind the point than a decimal can have.
+fn is_fine(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
+    let scale = |operand: &Expr| operand.get_type(schema).ok().as_ref().and_then(numbers::decimals::scale_of);
+    match (scale(&expr.left), scale(&expr.right)) {
+        (Some(left), Some(right)) => i32::from(left) + i32::from(right) > i32::from(crate::types::DECIMAL_SCALE),
+        _ => false,
+    }
+}
+
+/// A product of decimals, rounded where it has more digits than a decimal can have.
+fn product(expr: RawBinaryExpr) -> PlannerResult<RawBinaryExpr> {
+    exact("decimal_multiply", expr)
+}
+
+fn exact(name: &str, expr: RawBinaryExpr) -> PlannerResult<RawBinaryExpr> {
+    match numbers::operators::function(name) {
+        Some(function) => {
+            PlannerResult::Planned(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![expr.left, expr.right])))
+        }
+        None => PlannerResult::Original(expr),
+    }
+}
+
+/// Bits that the values of a whole number have at most, without the sign.
+fn bits(operand: &Expr, schema: &DFSchema) -> Option<u32> {
+    if let Expr::Literal(ScalarValue::Int64(Some(number)), _) = operand {
+        return Some(u64::BITS - number.unsigned_abs().leading_zeros());
+    }
+    match operand.get_type(schema).ok()? {
+        DataType::Int8 => Some(7),
+        DataType::Int16 | DataType::UInt8 => Some(15),
+        DataType::Int32 | DataType::UInt16 => Some(31),
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => Some(63),
+        _ => None,
+    }
+}
+
+fn coerce(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    if types.len() != 2 || !types.iter().all(is_integer) {
+        return Err(wrong_arguments(name, types));
+    }
+    Ok(vec![DataType::Int64; 2])
+}
+
+fn returns(_: &ReturnFieldArgs<'_>) -> Result<FieldType> {
+    Ok(FieldType::BigInt)
+}
+
+fn compute(args: &ScalarFunctionArgs, operator: Operator) -> Result<ColumnarValue> {
+    let [left, right] = args.args.as_slice() else { return Err(failed("an operator has two operands")) };
+    let computed = match operator {
+        Operator::Plus => datafusion::physical_expr_common::datum::apply(left, right, |l, r| add(l, r)),
+        Operator::Minus => datafusion::physical_expr_common::datum::apply(left, right, |l, r| sub(l, r)),
+        _ => datafusion::physical_expr_common::datum::apply(left, right, |l, r| mul(l, r)),
+    };
+    let out_of_range = SqlSubject::OutOfRange { field_type: FieldType::BigInt };
+    computed
+        .map_err(|_| carried(data_error(overflow(left, right, operator)).with_sqlstate("22003").about(out_of_range)))
+}
+
+/// The message for the first row that overflows.
+fn overflow(left: &ColumnarValue, right: &ColumnarValue, operator: Operator) -> String {
+    let rows = match (left, right) {
+        (ColumnarValue::Array(rows), _) | (_, ColumnarValue::Array(rows)) => rows.len(),
+        _ => 1,
+    };
+    let numbers = |operand: &ColumnarValue| operand.to_array(rows).ok();
+    let (left, right) = (numbers(left), numbers(right));
+    let at = |array: &Option<arrow_array::ArrayRef>, row: usize| {
+        let array = array.as_ref()?.as_primitive_opt::<Int64Type>()?;
+        array.is_valid(row).then(|| array.value(row))
+    };
+    for row in 0..rows {
+        let (Some(left), Some(right)) = (at(&left, row), at(&right, row)) else { continue };
+        let computed = match operator {
+            Operator::Plus => left.checked_add(right),
+            Operator::Minus => left.checked_sub(right),
+            _ => left.checked_mul(right),
+        };
+        if computed.is_none() {
+            return format!(
+                "BIGINT overflow in '{operator}' operator: {left} {operator} {right} (consider adding explicit CAST to DECIMAL)"
+            );
+        }
+    }
+    format!("BIGINT overflow in '{operator}' operator (consider adding explicit CAST to DECIMAL)")
+}
+
+/// Puts the functions in the place of the operators.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) dialect: Dialect,
+    /// The function that gives the name of an object, where the dialect has one.
+    pub(super) reg_name: Option<Arc<ScalarUDF>>,
+}
+
+impl AnalyzerRule for Checked {
+    fn name(&self) -> &str {
+        "checked_arithmetic"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let transformed = plan.transform_up_with_subqueries(|plan| checked_plan(plan, self))?;
+        if !transformed.transformed {
+            return Ok(transformed.data);
+        }
+        TypeCoercion::new().analyze(transformed.data, config)
+    }
+}
+
+fn checked_plan(plan: LogicalPlan, rule: &Checked) -> Result<Transformed<LogicalPlan>> {
+    let schema = schema_within(&plan)?;
+    let transformed = map_named(plan, |expression| {
+        expression.transform_up(|expression| {
+            let checked = checked(expression, &schema, rule.reg_name.as_ref());
+            match rule.dialect {
+                Dialect::Postgres => checked.transform_data(|expression| Ok(in_postgresql(expression, &schema))),
+                _ => Ok(checked),
+            }
+        })
+    })?;
+    if !transformed.transformed {
+        return Ok(transformed);
+    }
+    transformed.map_data(LogicalPlan::recompute_schema)
+}
+
+fn checked(expression: Expr, schema: &DFSchema, reg_name: Option<&Arc<ScalarUDF>>) -> Transformed<Expr> {
+    let whole = |operand: &Expr| match operand.get_type(schema) {
+        Ok(data_type) => data_type.is_integer(),
+        // A column of an outer query; its type is not at hand, but that of the other operand may tell.
+        Err(_) => false,
+    };
+    match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if whole(&left) && whole(&right) => {
+            let function = match op {
+                Operator::Plus => &ADD,
+                Operator::Minus => &SUBTRACT,
+                Operator::Multiply => &MULTIPLY,
+                _ => return Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+            };
+            call(function, vec![*left, *right])
+        }
+        // A cast keeps the mark by which a text is told to be a JSON document.
+        Expr::Cast(to_text) if is_text(to_text.field.data_type()) && is_json(&to_text.expr, schema) => {
+            call(&JSON_AS_TEXT, vec![*to_text.expr])
+        }
+        // Of a type whose scale tells nothing, a text has no zeros at its end, and a floating-point number all digits that count.
+        Expr::Cast(of_decimal) if is_free_decimal(&of_decimal, schema) => {
+            let (from, to) = (numbers::decimals::FREE, of_decimal.field.data_type().clone());
+            match numbers::casts::call(*of_decimal.expr, &from, &to, numbers::operators::function) {
+                Ok(call) => Transformed::yes(call),
+                Err(expr) => Transformed::no(cast(expr, to)),
+            }
+        }
+        // A function's number is its name as a text.
+        Expr::Cast(to_text) if is_text(to_text.field.data_type()) && is_function_number(&to_text.expr, schema) => {
+            let Some(reg_name) = reg_name else { return Transformed::no(Expr::Cast(to_text)) };
+            let kind = Expr::Literal(ScalarValue::Utf8View(Some("proc".to_owned())), None);
+            let named = ScalarFunction { func: reg_name.clone(), args: vec![kind, *to_text.expr] };
+            Transformed::yes(Expr::ScalarFunction(named))
+        }
+        Expr::Negative(operand) if !matches!(*operand, Expr::Literal(..)) && whole(&operand) => {
+            let data_type = operand.get_type(schema).unwrap_or(DataType::Int64);
+            let computed = call(&SUBTRACT, vec![Expr::Literal(ScalarValue::Int64(Some(0)), None), *operand]);
+            match data_type {
+                DataType::Int8 | DataType::Int16 | DataType::Int32 => {
+                    computed.update_data(|computed| cast(computed, data_type))
+                }
+                _ => computed,
+            }
+        }
+        other => Transformed::no(other),
+    }
+}
+
+/// Casts between numbers and texts as PostgreSQL has them, and results whose digits are known.
+fn in_postgresql(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expression {
+        Expr::Cast(Cast { expr, field }) => {
+            let Ok(from) = expr.get_type(schema) else { return Transformed::no(Expr::Cast(Cast { expr, field })) };
+            match numbers::casts::call(*expr, &from, field.data_type(), numbers::operators::function) {
+                Ok(call) => Transformed::yes(call),
+                Err(expr) => Transformed::no(Expr::Cast(Cast { expr: Box::new(expr), field })),
+            }
+        }
+        Expr::AggregateFunction(call) => of_floats(call, schema),
+        Expr::Negative(operand) if operand.get_type(schema).is_ok_and(|found| found.is_floating()) => {
+            match numbers::operators::function(numbers::NEGATE) {
+                Some(function) => {
+                    Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![*operand])))
+                }
+                None => Transformed::no(Expr::Negative(operand)),
+            }
+        }
+        Expr::ScalarFunction(call) => {
+            let known = match Expr::ScalarFunction(call.clone()).get_type(schema) {
+                Ok(result) => numbers::with_scale(&call, &result),
+                Err(_) => None,
+            };
+            match known {
+                Some(known) => Transformed::yes(known),
+                None => Transformed::no(Expr::ScalarFunction(call)),
+            }
+        }
+        other => Transformed::no(other),
+    }
+}
+
+/// Aggregates of floating-point numbers: one NaN that is greater than all others, and one zero.
+fn of_floats(mut call: AggregateFunction, schema: &DFSchema) -> Transformed<Expr> {
+    let is_float = |argument: &Expr| argument.get_type(schema).is_ok_and(|found| found.is_floating());
+    let [argument] = call.params.args.as_slice() else { return Transformed::no(Expr::AggregateFunction(call)) };
+    if !is_float(argument) {
+        return Transformed::no(Expr::AggregateFunction(call));
+    }
+    if let Some(extreme) = numbers::extreme(&call.func) {
+        // A second look finds the aggregate as it is.
+        let is_new = extreme != call.func;
+        call.func = extreme;
+        return Transformed::new_transformed(Expr::AggregateFunction(call), is_new);
+    }
+    let Some(add) = numbers::operators::function("float_add").filter(|_| call.params.distinct) else {
+        return Transformed::no(Expr::AggregateFunction(call));
+    };
+    // A second look finds the zero that was added.
+    let is_zero = |operand: Option<&Expr>| {
+        matches!(operand, Some(Expr::Literal(ScalarValue::Float32(Some(0.0)) | ScalarValue::Float64(Some(0.0)), _)))
+    };
+    if matches!(argument, Expr::ScalarFunction(sum) if sum.func.name() == add.name() && is_zero(sum.args.last())) {
+        return Transformed::no(Expr::AggregateFunction(call));
+    }
+    let order = call.params.order_by.iter_mut().map(|sort| &mut sort.expr);
+    for argument in call.params.args.iter_mut().chain(order) {
+        let zero = match argument.get_type(schema) {
+            Ok(DataType::Float32) => ScalarValue::Float32(Some(0.0)),
+            Ok(DataType::Float64) => ScalarValue::Float64(Some(0.0)),
+            _ => continue,
+        };
+        let args = vec![std::mem::take(argument), Expr::Literal(zero, None)];
+        *argument = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&add), args));
+    }
+    Transformed::yes(Expr::AggregateFunction(call))
+}
+
+fn is_free_decimal(of_decimal: &Cast, schema: &DFSchema) -> bool {
+    let to = of_decimal.field.data_type();
+    (is_text(to) || *to == DataType::Float64)
+        && of_decimal.expr.get_type(schema).is_ok_and(|from| numbers::decimals::is_free(&from))
+}
+
+fn is_json(expression: &Expr, schema: &DFSchema) -> bool {
+    expression.to_field(schema).is_ok_and(|(_, field)| crate::types::field_type_of(&field) == FieldType::Json)
+}
+
+fn is_function_number(expression: &Expr, schema: &DFSchema) -> bool {
+    expression.to_field(schema).is_ok_and(|(_, field)| crate::types::pg_type_of(&field) == Some(crate::types::REGPROC))
+}
+
+fn call(function: &LazyLock<Arc<ScalarUDF>>, args: Vec<Expr>) -> Transformed<Expr> {
+    Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(function), args)))
+}

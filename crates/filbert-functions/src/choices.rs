@@ -1,0 +1,174 @@
+//! `CASE` while a statement is planned: a function, so that the operators around it see the type that its results have together.
+//!
+//! DataFusion tells a `CASE` by its first result until types are coerced, and that is after its planner has chosen operators by the
+//! types of their operands: `CASE WHEN c THEN 1 ELSE n END - n` of a `numeric` would be a difference of whole numbers. Statements are
+//! rewritten to the function before they are planned; [`settled`] makes a `CASE` of it again, whose results are of one type.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Case, ScalarFunction};
+use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, cast,
+};
+use filbert_grid::query::Dialect;
+
+use super::numbers;
+use super::postgres::dates;
+use super::row::{is_text, types_of, wrong_arguments};
+use crate::elements::ARRAY_LIKE_UDF;
+use crate::types::is_untyped;
+
+/// `CASE WHEN condition THEN result .. ELSE result END`: conditions and results in turn, last the result of `ELSE`.
+pub const OF_CONDITIONS: &str = "case_of_conditions";
+/// `CASE value WHEN other THEN result .. ELSE result END`: the value, others and results in turn, last the result of `ELSE`.
+pub const OF_VALUE: &str = "case_of_value";
+
+/// The functions.
+pub(super) fn functions() -> [ScalarUDF; 2] {
+    [OF_CONDITIONS, OF_VALUE].map(|name| {
+        ScalarUDF::new_from_impl(Choice { name, signature: Signature::variadic_any(Volatility::Immutable) })
+    })
+}
+
+/// The `CASE` that a call stands for.
+pub fn case_of(call: &ScalarFunction) -> Option<Case> {
+    let has_value = match call.func.name() {
+        OF_CONDITIONS => false,
+        OF_VALUE => true,
+        _ => return None,
+    };
+    let mut args = call.args.iter().cloned().map(Box::new);
+    let expr = if has_value { args.next() } else { None };
+    let (mut when_then_expr, mut else_expr) = (Vec::new(), None);
+    while let Some(first) = args.next() {
+        match args.next() {
+            Some(then) => when_then_expr.push((first, then)),
+            None => else_expr = Some(first),
+        }
+    }
+    Some(Case { expr, when_then_expr, else_expr })
+}
+
+/// The `CASE` that a call stands for, with numbers, dates and timestamps among its results in the type that they have together. In
+/// PostgreSQL's dialect a text in quotes is of that type too.
+pub fn settled(mut case: Case, schema: &DFSchema, dialect: Dialect) -> Result<Expr> {
+    let mut fields = Vec::new();
+    for result in results(&case) {
+        fields.push((result.to_field(schema)?.1, is_quoted(result)));
+    }
+    let wanted = common(fields.iter().map(|(field, is_quoted)| (field, *is_quoted)));
+    if dates::common_type(&[&wanted]).is_some() {
+        dates::unify(results_mut(&mut case), schema);
+    } else if wanted.is_numeric() {
+        for (result, (field, _)) in results_mut(&mut case).into_iter().zip(&fields) {
+            if field.data_type().is_numeric() && *field.data_type() != wanted && !is_untyped(field) {
+                *result = cast(result.clone(), wanted.clone());
+            }
+        }
+    }
+    if dialect == Dialect::Postgres {
+        for result in results_mut(&mut case).into_iter().filter(|result| is_quoted(result)) {
+            read(result, &wanted)?;
+        }
+    }
+    Ok(Expr::Case(case))
+}
+
+/// A text in quotes as the number or the array that it stands for.
+fn read(quoted: &mut Expr, wanted: &DataType) -> Result<()> {
+    match wanted {
+        wanted if wanted.is_numeric() => *quoted = cast(quoted.clone(), wanted.clone()),
+        DataType::List(item) => {
+            let item = Expr::Literal(ScalarValue::try_from(item.data_type())?, None);
+            let func = Arc::clone(&ARRAY_LIKE_UDF);
+            *quoted = Expr::ScalarFunction(ScalarFunction { func, args: vec![quoted.clone(), item] });
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn results(case: &Case) -> impl Iterator<Item = &Expr> {
+    case.when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(case.else_expr.as_deref())
+}
+
+fn results_mut(case: &mut Case) -> Vec<&mut Expr> {
+    let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+    results.chain(case.else_expr.as_deref_mut()).collect()
+}
+
+/// Whether an expression is a text in quotes, which may be of any type.
+fn is_quoted(expression: &Expr) -> bool {
+    matches!(expression, Expr::Literal(scalar, _) if is_text(&scalar.data_type()))
+}
+
+/// The type that results have together. Each comes with whether it is a text in quotes.
+fn common<'f>(fields: impl Iterator<Item = (&'f FieldRef, bool)> + Clone) -> DataType {
+    let of_any_type = |(field, is_quoted): &(&FieldRef, bool)| {
+        field.data_type().is_null() || *is_quoted || is_untyped(field.as_ref())
+    };
+    let known: Vec<&DataType> =
+        fields.clone().filter(|field| !of_any_type(field)).map(|(field, _)| field.data_type()).collect();
+    match known.as_slice() {
+        [] => {
+            let mut types = fields.map(|(field, _)| field.data_type());
+            types.find(|found| !found.is_null()).cloned().unwrap_or(DataType::Null)
+        }
+        [first, rest @ ..] if rest.iter().all(|other| other == first) => (*first).clone(),
+        [first, rest @ ..] => {
+            if let Some(numbers) = numbers::common_type(&known).or_else(|| dates::common_type(&known)) {
+                return numbers;
+            }
+            let rest: Vec<DataType> = rest.iter().map(|other| (*other).clone()).collect();
+            get_coerce_type_for_case_expression(&rest, Some(first)).unwrap_or_else(|| (*first).clone())
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Choice {
+    name: &'static str,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Choice {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// The name of the `CASE`, so that columns keep theirs.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        let function = Choice { name: self.name, signature: self.signature.clone() };
+        let call = ScalarFunction::new_udf(Arc::new(ScalarUDF::new_from_impl(function)), args.to_vec());
+        let case = case_of(&call).ok_or_else(|| DataFusionError::Internal("a CASE has no results".to_owned()))?;
+        Ok(Expr::Case(case).schema_name().to_string())
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Err(DataFusionError::Internal(format!("{} returns a field", self.name)))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let pairs_from = usize::from(self.name == OF_VALUE);
+        let count = args.arg_fields.len().saturating_sub(pairs_from);
+        let fields = args.arg_fields.iter().zip(args.scalar_arguments).skip(pairs_from).enumerate();
+        // The second of each pair, and one that has no second.
+        let results = fields.filter(|(at, _)| at % 2 == 1 || at + 1 == count);
+        let results =
+            results.map(|(_, (field, literal))| (field, literal.is_some_and(|scalar| is_text(&scalar.data_type()))));
+        Ok(Arc::new(Field::new(self.name, common(results), true)))
+    }
+
+    /// Only a statement that names the function itself comes here.
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Err(wrong_arguments(self.name, &types_of(&args)))
+    }
+}

@@ -1,0 +1,128 @@
+//! The context of a statement, as functions see it beyond their arguments: session, time zone, start, limits.
+//!
+//! Plans are kept for everybody who sends the same text. What depends on the session is therefore found out when a plan runs, in the
+//! settings of its DataFusion session.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
+use datafusion::common::{DataFusionError, Result};
+use filbert_data::dates::Zone;
+use filbert_dialect::catalog_of;
+use filbert_grid::query::{Dialect, Session};
+
+use crate::ending::Limits;
+
+/// The session that a statement runs in, when it began, and its limits.
+#[derive(Clone, Debug)]
+pub struct StatementContext {
+    session: Option<Arc<Session>>,
+    /// The dialect, where it is known without a session.
+    dialect: Option<Dialect>,
+    /// When the statement began; none outside of statements.
+    began: Option<DateTime<Utc>>,
+    /// What ends the statement early.
+    limits: Option<Limits>,
+    /// Bytes of the results of one call for one batch of rows.
+    results_bytes_max: usize,
+}
+
+impl StatementContext {
+    /// The context of a statement that begins now.
+    pub fn new(session: Option<Arc<Session>>, results_bytes_max: usize) -> StatementContext {
+        StatementContext { session, dialect: None, began: Some(Utc::now()), limits: None, results_bytes_max }
+    }
+
+    /// The context of what is computed for many statements.
+    pub fn lasting(dialect: Dialect, results_bytes_max: usize) -> StatementContext {
+        StatementContext { session: None, dialect: Some(dialect), began: None, limits: None, results_bytes_max }
+    }
+
+    /// The context of a plan that is made for a session, and runs later.
+    pub fn planning(session: Option<Arc<Session>>, dialect: Dialect, results_bytes_max: usize) -> StatementContext {
+        StatementContext { session, dialect: Some(dialect), began: None, limits: None, results_bytes_max }
+    }
+
+    /// The context in the settings of a plan's session.
+    pub fn of(options: &ConfigOptions) -> Option<&StatementContext> {
+        options.extensions.get::<StatementContext>()
+    }
+
+    /// The same for a statement that is ended by these limits.
+    pub fn ended_by(self, limits: Option<Limits>) -> StatementContext {
+        StatementContext { limits, ..self }
+    }
+
+    /// What ends the statement early.
+    pub fn limits(&self) -> Option<&Limits> {
+        self.limits.as_ref()
+    }
+
+    /// The session that the statement runs in.
+    pub fn session(&self) -> Option<&Arc<Session>> {
+        self.session.as_ref()
+    }
+
+    /// Bytes that the results of one call may take for one batch of rows.
+    pub fn results_bytes_max(&self) -> usize {
+        self.results_bytes_max
+    }
+
+    /// The dialect of the statement.
+    pub fn dialect(&self) -> Option<Dialect> {
+        self.session.as_ref().map(|session| session.dialect()).or(self.dialect)
+    }
+
+    /// The time zone of timestamps.
+    pub fn zone(&self) -> Zone {
+        let session = self.session.as_ref().filter(|session| session.dialect() == Dialect::Postgres);
+        let zone = session.and_then(|session| session.setting("timezone"));
+        zone.and_then(|zone| Zone::of_setting(&zone)).unwrap_or(Zone::UTC)
+    }
+
+    /// When the transaction began; outside of one, the statement.
+    pub fn transaction_began(&self) -> DateTime<Utc> {
+        let began = self.session.as_ref().and_then(|session| session.transaction_began_us());
+        began.and_then(DateTime::from_timestamp_micros).unwrap_or_else(|| self.now())
+    }
+
+    /// When the statement began.
+    pub fn now(&self) -> DateTime<Utc> {
+        self.began.unwrap_or_else(Utc::now)
+    }
+}
+
+impl ConfigExtension for StatementContext {
+    const PREFIX: &'static str = "statement_context";
+}
+
+impl ExtensionOptions for StatementContext {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, _: &str) -> Result<()> {
+        Err(DataFusionError::Configuration(format!("{key} is not for setting")))
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        Vec::new()
+    }
+}
+
+/// The dialect of the statements that are planned with these settings.
+pub fn dialect_of_options(options: &ConfigOptions) -> Dialect {
+    let catalog = &options.catalog.default_catalog;
+    let is_one = |dialect: &Dialect| catalog_of(*dialect) == catalog;
+    [Dialect::Crate, Dialect::Postgres].into_iter().find(is_one).unwrap_or(Dialect::Hazelcast)
+}

@@ -1,0 +1,122 @@
+//! Lists as DataFusion answers them rightly.
+//!
+//! Conditions that the optimizer does not look into, since it would take lists of items for sets of values; whoever asks what a condition wants
+//! of a column looks into them with [`what_is_kept`]. And zeros, of which DataFusion's lists know 0.0 and -0.0.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_schema::DataType;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+
+const NAME: &str = "kept";
+
+static KEPT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::uniform(1, vec![DataType::Boolean], Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(Kept { signature }))
+});
+
+/// A condition as it is, which the optimizer does not join with others.
+pub fn kept(condition: Expr) -> Expr {
+    KEPT.call(vec![condition])
+}
+
+/// The condition that is kept from the optimizer, if this is one.
+pub fn what_is_kept(condition: &Expr) -> Option<&Expr> {
+    match condition {
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == NAME => args.first(),
+        _ => None,
+    }
+}
+
+/// A list that has both zeros of floating-point numbers, if it has one of them.
+pub fn with_both_zeros(mut list: InList) -> InList {
+    let zero = |item: &Expr| floating(item).and_then(|scalar| other_zero(&scalar));
+    let zeros: Vec<ScalarValue> = list.list.iter().filter_map(zero).collect();
+    if let Some(first) =
+        zeros.first().filter(|first| zeros.iter().all(|zero| is_negative_zero(zero) == is_negative_zero(first)))
+    {
+        list.list.push(lit(first.clone()));
+    }
+    list
+}
+
+/// The floating-point number that an expression always is, such as `'-0'::float8`.
+pub fn floating(expression: &Expr) -> Option<ScalarValue> {
+    let of = |scalar: &ScalarValue| scalar.data_type().is_floating().then(|| scalar.clone());
+    match expression {
+        Expr::Literal(scalar, _) => of(scalar),
+        Expr::Cast(_) | Expr::ScalarFunction(_) if is_fixed(expression) => {
+            if !expression.get_type(&DFSchema::empty()).is_ok_and(|of_type| of_type.is_floating()) {
+                return None;
+            }
+            let simplifier = ExprSimplifier::new(SimplifyContext::builder().build());
+            match simplifier.simplify(expression.clone()).ok()? {
+                Expr::Literal(scalar, _) => of(&scalar),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether an expression is the same for all rows and each time.
+fn is_fixed(expression: &Expr) -> bool {
+    let is_constant = |inner: &Expr| {
+        matches!(
+            inner,
+            Expr::Literal(..) | Expr::Cast(_) | Expr::TryCast(_) | Expr::ScalarFunction(_) | Expr::Negative(_)
+        )
+    };
+    !expression.is_volatile() && !expression.exists(|inner| Ok(!is_constant(inner))).unwrap_or(true)
+}
+
+/// The zero with the other sign, of one that is a floating-point number.
+pub fn other_zero(scalar: &ScalarValue) -> Option<ScalarValue> {
+    match scalar {
+        ScalarValue::Float64(Some(value)) if *value == 0.0 => Some(ScalarValue::Float64(Some(-value))),
+        ScalarValue::Float32(Some(value)) if *value == 0.0 => Some(ScalarValue::Float32(Some(-value))),
+        _ => None,
+    }
+}
+
+/// Whether a value is -0.0.
+pub fn is_negative_zero(scalar: &ScalarValue) -> bool {
+    match scalar {
+        ScalarValue::Float64(Some(value)) => *value == 0.0 && value.is_sign_negative(),
+        ScalarValue::Float32(Some(value)) => *value == 0.0 && value.is_sign_negative(),
+        _ => false,
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Kept {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Kept {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match args.args.into_iter().next() {
+            Some(condition) => Ok(condition),
+            None => internal_err!("a condition is kept"),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Dates, times and intervals: operators, functions, casts, and the order of intervals.
+//!
+//! Arrow's arithmetic and casts of these types differ from PostgreSQL's, and compare intervals by their parts. So what a statement
+//! computes with them becomes a call of a function from here: operators when a statement is planned ([`Planner`]), casts and
+//! comparisons when its types are coerced ([`Dates`]).
+//!
+//! | here | what |
+//! |---|---|
+//! | `cells` | arguments and results, row by row |
+//! | `operators` | `+ - * /` |
+//! | `calculate` | the arithmetic itself |
+//! | `casts` | casts between these types, from and to texts |
+//! | `fields` | `extract`, `date_part`, `date_trunc`, `date_bin` |
+//! | `make` | `make_date`, `age`, `justify_days`, `to_timestamp`, `AT TIME ZONE`, .. |
+//! | `templates`, `template`, `format`, `parse` | `to_char`, `to_timestamp`, `to_date` |
+//! | `unify` | common types of dates and timestamps |
+//! | `values` | values that are written to columns |
+//! | `series` | `generate_series` of timestamps |
+//! | `intervals`, `totals` | intervals by their length: comparison, groups, order; their sums |
+
+mod calculate;
+mod casts;
+mod cells;
+mod fields;
+mod format;
+mod intervals;
+mod make;
+mod operators;
+mod parse;
+mod series;
+mod template;
+mod templates;
+mod totals;
+mod unify;
+mod values;
+
+use std::sync::Arc;
+
+use datafusion::common::DataFusionError;
+use datafusion::common::config::ConfigOptions;
+use datafusion::logical_expr::ScalarUDF;
+use filbert_data::dates::{DateError, Zone};
+
+pub(crate) use casts::Dates;
+pub(super) use intervals::{extreme_of, is_of_intervals, length_of};
+pub(crate) use operators::Planner;
+pub use operators::common_type;
+pub(crate) use operators::unify;
+pub(super) use totals::total;
+pub use unify::CommonTypes;
+pub use values::{may_be_moment, moment_of_column, zone_of_changes};
+
+use crate::context::StatementContext;
+use crate::error::{carried, data_error};
+
+/// All functions.
+pub(crate) fn functions() -> Vec<ScalarUDF> {
+    let groups = [
+        operators::functions(),
+        casts::functions(),
+        fields::functions(),
+        make::functions(),
+        intervals::functions(),
+        templates::functions(),
+        series::functions(),
+    ];
+    groups.into_iter().flatten().map(|function: Arc<ScalarUDF>| function.as_ref().clone()).collect()
+}
+
+/// The time zone of the session that a plan is made or runs for. Plans are kept apart by it.
+fn zone_of(options: &ConfigOptions) -> Zone {
+    StatementContext::of(options).map_or(Zone::UTC, StatementContext::zone)
+}
+
+/// An error within a plan.
+fn wrong(error: &DateError) -> DataFusionError {
+    carried(data_error(error.to_string()).with_sqlstate(error.sqlstate()))
+}
+
+/// An error within a plan that is not about the text of a value.
+fn refused(message: impl Into<String>, sqlstate: &'static str) -> DataFusionError {
+    carried(data_error(message).with_sqlstate(sqlstate))
+}

@@ -1,0 +1,104 @@
+//! Values as PostgreSQL has them: patterns, `jsonb`, texts, arrays, bytes, and casts that DataFusion has otherwise or not.
+//!
+//! | here | what |
+//! |---|---|
+//! | `patterns`, `each` | `LIKE`, `SIMILAR TO`, regular expressions and their functions |
+//! | `expressions`, `matcher` | regular expressions translated, and how they are matched |
+//! | `json`, `document` | `jsonb` and `json` |
+//! | `texts`, `letters`, `digest` | functions of texts and bytes; upper and lower case; MD5 |
+//! | `bytes` | digests of bytes, and bytes as texts of an encoding |
+//! | `dates` | dates, times, time zones, intervals, their text forms and templates |
+//! | `arrays`, `array_shapes` | functions and operators of arrays; arrays of arrays, which are rectangular |
+//! | `keys`, `extremes` | what is compared by a key: intervals, documents, arrays with nulls |
+//! | `aggregates`, `gathered` | aggregates that give values as they are: their types, and their memory |
+//! | `casts` | `varchar(n)`, `char(n)`, `bytea`, `boolean`, and the text of any value |
+//! | `quoted` | texts in quotes that are literals of another type |
+//! | `operators`, `operands` | operators whose meaning depends on the types of their operands; those that there are not |
+//! | `told` | the types that Arrow has not, of `CASE`, `coalesce`, `UNION` and the like |
+
+mod aggregates;
+mod array_order;
+mod array_shapes;
+mod arrays;
+mod bytes;
+mod casts;
+mod clock;
+pub(crate) mod dates;
+mod digest;
+mod each;
+mod expand;
+mod expressions;
+mod extremes;
+mod gathered;
+mod items;
+mod json;
+mod keys;
+mod letters;
+mod matcher;
+mod members;
+mod operands;
+mod operators;
+mod patterns;
+mod quantified;
+mod quoted;
+mod rows;
+mod texts;
+pub(crate) mod told;
+
+use datafusion::common::DataFusionError;
+use datafusion::logical_expr::ScalarUDF;
+use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
+
+use crate::error::{carried, data_error};
+use crate::native;
+
+pub(super) use aggregates::aggregates;
+pub(super) use array_shapes::make_array;
+pub use keys::{Keys, key_of};
+pub use operators::{Values, ValuesRule, compared_with_rows};
+pub use quoted::Quoted;
+pub(super) use quoted::functions as functions_of_one_type;
+
+/// Functions about the time, which Hazelcast's users have as well.
+pub(super) fn clock() -> Vec<ScalarUDF> {
+    clock::FUNCTIONS.iter().map(native::udf).collect()
+}
+
+/// All of them.
+pub(super) fn functions(dialect: Dialect) -> Vec<ScalarUDF> {
+    let values = [
+        items::FUNCTIONS,
+        members::FUNCTIONS,
+        json::FUNCTIONS,
+        texts::FUNCTIONS,
+        bytes::FUNCTIONS,
+        arrays::FUNCTIONS,
+        extremes::FUNCTIONS,
+    ];
+    let groups = values.into_iter().chain([casts::FUNCTIONS, patterns::FUNCTIONS]);
+    let native = groups.flatten().map(native::udf);
+    native
+        .chain(told::functions())
+        .chain([told::operand::udf()])
+        .chain(patterns::functions())
+        .chain(letters::functions())
+        .chain(dates::functions())
+        .chain([
+            super::elements::ARRAY_LIKE_UDF.as_ref().clone(),
+            expand::udf(),
+            rows::udf(),
+            super::text::random_uuid(),
+        ])
+        .chain(quantified::udfs(dialect))
+        .collect()
+}
+
+/// An error in a value, with its SQLSTATE.
+fn refused(sqlstate: &'static str, message: impl Into<String>) -> DataFusionError {
+    carried(data_error(message).with_sqlstate(sqlstate))
+}
+
+/// An error about what is not served.
+fn unserved(message: impl Into<String>) -> DataFusionError {
+    carried(SqlError::new(SqlErrorCode::Generic, message).with_sqlstate("0A000"))
+}

@@ -1,0 +1,456 @@
+//! Operators whose meaning depends on the types of their operands: `||`, `@>`, `&&`, `-` and comparisons of documents, arrays and
+//! UUIDs.
+//!
+//! They become functions when a statement is planned; what has no operator (`IN`, `ORDER BY`, casts) an analyzer rule mends.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use arrow_schema::{DataType, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions::string;
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF, cast, lit};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+use filbert_data::FieldType;
+
+use super::super::row::is_text;
+use super::{arrays, casts, extremes, json, operands, told};
+use crate::named::{map_named, schema_within};
+use crate::native;
+use crate::types::{BPCHAR, JSONB, Mark, VARCHAR, field_type_of, pg_type_of};
+
+/// The functions that operators become, by name.
+static FUNCTIONS: LazyLock<HashMap<&'static str, Arc<ScalarUDF>>> = LazyLock::new(|| {
+    let groups = [json::FUNCTIONS, arrays::FUNCTIONS, casts::FUNCTIONS, extremes::FUNCTIONS];
+    let natives = groups.into_iter().flatten().map(|found| (found.name, Arc::new(native::udf(found))));
+    natives.chain([("cast_uuid", super::super::text::CAST_UUID.clone())]).collect()
+});
+
+pub(super) fn call(name: &str, args: Vec<Expr>) -> Option<Expr> {
+    let func = FUNCTIONS.get(name)?.clone();
+    Some(Expr::ScalarFunction(ScalarFunction { func, args }))
+}
+
+/// What an operand is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Jsonb,
+    Json,
+    Array,
+    Uuid,
+    Bytes,
+    Text,
+    /// A text whose blanks at the end do not count.
+    Char,
+    /// A parameter, or null.
+    Unknown,
+    Other,
+}
+
+fn kind_of(field: &FieldRef) -> Kind {
+    match field_type_of(field) {
+        FieldType::Json if pg_type_of(field) == Some(JSONB) => Kind::Jsonb,
+        FieldType::Json => Kind::Json,
+        FieldType::Uuid => Kind::Uuid,
+        FieldType::Array(_) => Kind::Array,
+        FieldType::Binary => Kind::Bytes,
+        // An object is told as its bytes.
+        FieldType::Object if field.data_type().is_binary() => Kind::Bytes,
+        _ if field.data_type().is_null() => Kind::Unknown,
+        _ if pg_type_of(field) == Some(BPCHAR) => Kind::Char,
+        _ if is_text(field.data_type()) => Kind::Text,
+        _ => Kind::Other,
+    }
+}
+
+/// What an operand is, as it stands in a plan.
+pub(super) fn kind(operand: &Expr, schema: &DFSchema) -> Kind {
+    match operand {
+        Expr::Placeholder(placeholder) if placeholder.field.is_none() => Kind::Unknown,
+        // `json` has no operators: a document that is given as a parameter is taken as the other kind.
+        Expr::Placeholder(_) if is_json(operand, schema) => Kind::Jsonb,
+        other => match other.to_field(schema) {
+            Ok((_, field)) if is_text(field.data_type()) && told::loses(other) => {
+                told::mark_of(other, schema).map_or(Kind::Text, kind_of_text)
+            }
+            Ok((_, field)) => kind_of(&field),
+            Err(_) => Kind::Unknown,
+        },
+    }
+}
+
+fn is_json(operand: &Expr, schema: &DFSchema) -> bool {
+    operand.to_field(schema).is_ok_and(|(_, field)| kind_of(&field) == Kind::Json)
+}
+
+/// What a text is.
+fn kind_of_text(mark: Mark) -> Kind {
+    match mark {
+        _ if mark.oid == Some(JSONB) => Kind::Jsonb,
+        _ if mark.is_json() => Kind::Json,
+        _ if mark.is_uuid() => Kind::Uuid,
+        _ if mark.oid == Some(BPCHAR) => Kind::Char,
+        _ => Kind::Text,
+    }
+}
+
+pub(super) fn comparison(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        _ => return None,
+    })
+}
+
+/// Plans operators of documents, arrays and UUIDs, before DataFusion does.
+#[derive(Debug)]
+pub struct Values {
+    /// Whether operators are those that PostgreSQL has, and no others.
+    pub is_strict: bool,
+}
+
+impl ExprPlanner for Values {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let planned = if self.is_strict { operands::planned(&expr, schema)? } else { None };
+        Ok(match planned.or_else(|| binary(&expr, schema)) {
+            Some(planned) => PlannerResult::Planned(planned),
+            None => PlannerResult::Original(expr),
+        })
+    }
+}
+
+/// A comparison with a column of a subquery where Arrow has another order: of documents and of arrays.
+pub fn compared_with_rows(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> Option<Expr> {
+    match (kind(&left, schema), kind(&right, schema)) {
+        (Kind::Jsonb, _) | (_, Kind::Jsonb) | (Kind::Array, Kind::Array) => compared(op, left, right, schema),
+        _ => None,
+    }
+}
+
+/// A comparison of documents, arrays, UUIDs and texts of other types as what computes it; `None` for others.
+fn compared(op: Operator, left: Expr, right: Expr, schema: &DFSchema) -> Option<Expr> {
+    let kinds = (kind(&left, schema), kind(&right, schema));
+    let has = |kind: Kind| kinds.0 == kind || kinds.1 == kind;
+    let joined = |left: Option<Expr>, right: Option<Expr>| {
+        Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left?), op, right: Box::new(right?) }))
+    };
+    match kinds {
+        _ if has(Kind::Jsonb) => joined(call("jsonb_order", vec![left]), call("jsonb_order", vec![right])),
+        // A parameter's value may be a text in any form.
+        (Kind::Uuid, Kind::Text | Kind::Unknown) => joined(Some(left), call("cast_uuid", vec![right])),
+        (Kind::Text | Kind::Unknown, Kind::Uuid) => joined(call("cast_uuid", vec![left]), Some(right)),
+        (Kind::Array, Kind::Array) => {
+            joined(call("array_compare", vec![left, right]), Some(lit(ScalarValue::Int32(Some(0)))))
+        }
+        (Kind::Array, Kind::Text) if is_quoted(&right) => {
+            let order = of_arrays("array_compare", left, right, kinds, schema);
+            joined(order, Some(lit(ScalarValue::Int32(Some(0)))))
+        }
+        (Kind::Text, Kind::Array) if is_quoted(&left) => {
+            let order = of_arrays("array_compare", left, right, kinds, schema);
+            joined(order, Some(lit(ScalarValue::Int32(Some(0)))))
+        }
+        (Kind::Char, Kind::Text) => joined(Some(left), Some(beside_char(&right, schema)?)),
+        (Kind::Text, Kind::Char) => joined(Some(beside_char(&left, schema)?), Some(right)),
+        (Kind::Bytes, Kind::Text) => joined(Some(left), call("cast_bytea", vec![right])),
+        (Kind::Text, Kind::Bytes) => joined(call("cast_bytea", vec![left]), Some(right)),
+        _ => None,
+    }
+}
+
+/// An operator of documents, arrays or UUIDs as what computes it; `None` for others.
+pub(crate) fn binary(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let is_of_values = comparison(&expr.op).is_some()
+        || matches!(
+            expr.op,
+            BinaryOperator::StringConcat
+                | BinaryOperator::AtArrow
+                | BinaryOperator::ArrowAt
+                | BinaryOperator::PGOverlap
+                | BinaryOperator::Minus
+                | BinaryOperator::HashMinus
+                | BinaryOperator::Question
+                | BinaryOperator::QuestionPipe
+                | BinaryOperator::QuestionAnd
+        );
+    if !is_of_values {
+        return None;
+    }
+    let (left, right) = (expr.left.clone(), expr.right.clone());
+    if let Some(op) = comparison(&expr.op) {
+        return compared(op, left, right, schema);
+    }
+    let kinds = (kind(&left, schema), kind(&right, schema));
+    let has = |kind: Kind| kinds.0 == kind || kinds.1 == kind;
+    match &expr.op {
+        BinaryOperator::StringConcat => match kinds {
+            _ if has(Kind::Jsonb) => call("jsonb_concat", vec![left, right]),
+            (Kind::Array, Kind::Array) => call("array_cat", vec![left, right]),
+            (Kind::Array, Kind::Text | Kind::Unknown) | (Kind::Text | Kind::Unknown, Kind::Array) => {
+                concatenated_with_text(left, right, kinds, schema)
+            }
+            (Kind::Array, _) => call("array_append", vec![left, narrow(right)]),
+            (_, Kind::Array) => call("array_prepend", vec![narrow(left), right]),
+            (Kind::Bytes, Kind::Text) => concatenated(left, call("cast_bytea", vec![right])?),
+            (Kind::Text, Kind::Bytes) => concatenated(call("cast_bytea", vec![left])?, right),
+            (Kind::Text, Kind::Other | Kind::Uuid | Kind::Json) => concatenated(left, call("cast_text", vec![right])?),
+            (Kind::Other | Kind::Uuid | Kind::Json, Kind::Text) => concatenated(call("cast_text", vec![left])?, right),
+            _ => None,
+        },
+        BinaryOperator::AtArrow => match kinds {
+            (Kind::Array, _) | (_, Kind::Array) => of_arrays("array_contains", left, right, kinds, schema),
+            _ => call("jsonb_contains", vec![left, right]),
+        },
+        BinaryOperator::ArrowAt => match kinds {
+            (Kind::Array, _) | (_, Kind::Array) => of_arrays("array_contains", right, left, (kinds.1, kinds.0), schema),
+            _ => call("jsonb_contains", vec![right, left]),
+        },
+        BinaryOperator::PGOverlap => match kinds {
+            (Kind::Array, _) | (_, Kind::Array) => of_arrays("array_overlaps", left, right, kinds, schema),
+            _ => None,
+        },
+        BinaryOperator::Minus if kinds.0 == Kind::Jsonb => call("jsonb_delete", vec![left, right]),
+        BinaryOperator::HashMinus => call("jsonb_delete_path", vec![left, right]),
+        BinaryOperator::Question => call("jsonb_exists", vec![left, right]),
+        BinaryOperator::QuestionPipe => call("jsonb_exists_any", vec![left, right]),
+        BinaryOperator::QuestionAnd => call("jsonb_exists_all", vec![left, right]),
+        _ => None,
+    }
+}
+
+/// A literal or a `varchar` that is compared with a text in which blanks at the end do not count, without its own; `None` where it stays
+/// as it is.
+fn beside_char(operand: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let is_varchar = || told::mark_of(operand, schema).is_some_and(|mark| mark.oid == Some(VARCHAR));
+    without_blanks(operand).or_else(|| is_varchar().then(|| string::rtrim().call(vec![operand.clone()])))
+}
+
+/// A literal without the blanks at its end, to be compared with a text in which they do not count; `None` if there are none.
+fn without_blanks(literal: &Expr) -> Option<Expr> {
+    let Expr::Literal(scalar, metadata) = literal else { return None };
+    let text = scalar.try_as_str().flatten().filter(|text| text.ends_with(' '))?;
+    let trimmed = ScalarValue::Utf8View(Some(text.trim_end_matches(' ').to_owned()));
+    Some(Expr::Literal(trimmed, metadata.clone()))
+}
+
+/// Trims literals among operands that are compared, if blanks at the end do not count in one of these; whether any had some.
+pub(super) fn trim_literals(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    if !operands.iter().any(|operand| kind(operand, schema) == Kind::Char) {
+        return false;
+    }
+    let mut is_changed = false;
+    for operand in operands {
+        if let Some(trimmed) = without_blanks(operand) {
+            *operand = trimmed;
+            is_changed = true;
+        }
+    }
+    is_changed
+}
+
+/// The same where types have been coerced already; others stay as they are.
+fn coerced_without_blanks(item: &Expr) -> Expr {
+    let literal = match item {
+        Expr::Cast(cast) if is_text(cast.field.data_type()) => cast.expr.as_ref(),
+        other => other,
+    };
+    without_blanks(literal).unwrap_or_else(|| item.clone())
+}
+
+pub(super) fn concatenated(left: Expr, right: Expr) -> Option<Expr> {
+    Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op: Operator::StringConcat, right: Box::new(right) }))
+}
+
+/// A text that stands for an array, by the array that it is with.
+pub(super) fn as_array(text: Expr, array: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let DataType::List(item) = array.get_type(schema).ok()? else { return None };
+    let item = Expr::Literal(ScalarValue::try_from(item.data_type()).ok()?, None);
+    let func = crate::elements::ARRAY_LIKE_UDF.clone();
+    Some(Expr::ScalarFunction(ScalarFunction { func, args: vec![text, item] }))
+}
+
+/// A whole number that is written out as one of 32 bits, if it fits: it does not make wider numbers of an array's.
+fn narrow(item: Expr) -> Expr {
+    match &item {
+        Expr::Literal(ScalarValue::Int64(Some(number)), metadata) => match i32::try_from(*number) {
+            Ok(number) => Expr::Literal(ScalarValue::Int32(Some(number)), metadata.clone()),
+            Err(_) => item,
+        },
+        _ => item,
+    }
+}
+
+/// Whether it is a text in quotes.
+pub(super) fn is_quoted(operand: &Expr) -> bool {
+    matches!(operand, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some())
+}
+
+fn of_arrays(name: &str, left: Expr, right: Expr, kinds: (Kind, Kind), schema: &DFSchema) -> Option<Expr> {
+    match kinds {
+        (Kind::Array, Kind::Text | Kind::Unknown) => {
+            let right = as_array(right, &left, schema)?;
+            call(name, vec![left, right])
+        }
+        (Kind::Text | Kind::Unknown, Kind::Array) => {
+            let left = as_array(left, &right, schema)?;
+            call(name, vec![left, right])
+        }
+        _ => call(name, vec![left, right]),
+    }
+}
+
+/// `array || 'text'`: a literal and a parameter of no declared type are arrays; another text is an item of an array of texts.
+fn concatenated_with_text(left: Expr, right: Expr, kinds: (Kind, Kind), schema: &DFSchema) -> Option<Expr> {
+    let is_written = |operand: &Expr| match operand {
+        Expr::Placeholder(placeholder) => placeholder.field.is_none(),
+        other => matches!(other, Expr::Literal(..)),
+    };
+    match kinds.0 {
+        Kind::Array if is_written(&right) => of_arrays("array_cat", left, right, kinds, schema),
+        Kind::Array => call("array_append", vec![left, right]),
+        _ if is_written(&left) => of_arrays("array_cat", left, right, kinds, schema),
+        _ => call("array_prepend", vec![left, right]),
+    }
+}
+
+/// Mends what has no operator.
+#[derive(Debug)]
+pub struct ValuesRule {
+    /// As for [`Values`]: what is cast to a text keeps its blanks, and literals have been trimmed before ([`super::Quoted`]).
+    pub is_strict: bool,
+}
+
+impl AnalyzerRule for ValuesRule {
+    fn name(&self) -> &str {
+        "values_of_postgresql"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let transformed = plan.transform_up_with_subqueries(|plan| mended_plan(plan, self.is_strict))?;
+        match transformed.transformed {
+            true => TypeCoercion::new().analyze(transformed.data, config),
+            false => Ok(transformed.data),
+        }
+    }
+}
+
+fn mended_plan(plan: LogicalPlan, is_strict: bool) -> Result<Transformed<LogicalPlan>> {
+    let schema = schema_within(&plan)?;
+    let is_sort = matches!(plan, LogicalPlan::Sort(_));
+    let transformed = map_named(plan, |expression| {
+        let transformed = expression.transform_up(|expression| Ok(mended(expression, &schema, is_strict)))?;
+        Ok(match is_sort && kind(&transformed.data, &schema) == Kind::Jsonb {
+            true => match call("jsonb_order", vec![transformed.data.clone()]) {
+                Some(ordered) => Transformed::yes(ordered),
+                None => transformed,
+            },
+            false => transformed,
+        })
+    })?;
+    match transformed.transformed {
+        true => transformed.map_data(LogicalPlan::recompute_schema),
+        false => Ok(transformed),
+    }
+}
+
+fn mended(expression: Expr, schema: &DFSchema, is_strict: bool) -> Transformed<Expr> {
+    let mended = match &expression {
+        Expr::InList(InList { expr, .. }) if is_strict && kind(expr, schema) == Kind::Char => None,
+        Expr::InList(InList { expr, list, negated }) => in_list(expr, list, *negated, schema),
+        Expr::Between(between) if !is_strict && kind(&between.expr, schema) == Kind::Char => {
+            let (low, high) = (coerced_without_blanks(&between.low), coerced_without_blanks(&between.high));
+            let (low, high) = (Box::new(low), Box::new(high));
+            Some(Expr::Between(Between { low, high, ..between.clone() }))
+        }
+        Expr::Cast(to) if is_text(to.field.data_type()) => match kind(&to.expr, schema) {
+            Kind::Array | Kind::Bytes => call("cast_text", vec![to.expr.as_ref().clone()]),
+            _ => None,
+        },
+        Expr::Cast(to) if !is_text(to.field.data_type()) && kind(&to.expr, schema) == Kind::Jsonb => {
+            of_jsonb(&to.expr, to.field.data_type())
+        }
+        Expr::ScalarFunction(function) => number_of_jsonb(function, schema),
+        _ => None,
+    };
+    match mended {
+        Some(mended) => Transformed::yes(mended),
+        None => Transformed::no(expression),
+    }
+}
+
+fn in_list(expr: &Expr, list: &[Expr], negated: bool, schema: &DFSchema) -> Option<Expr> {
+    let function = match kind(expr, schema) {
+        Kind::Jsonb => "jsonb_order",
+        Kind::Uuid => "cast_uuid",
+        Kind::Bytes => "cast_bytea",
+        Kind::Char => {
+            let list = list.iter().map(coerced_without_blanks).collect();
+            return Some(Expr::InList(InList { expr: Box::new(expr.clone()), list, negated }));
+        }
+        _ => return None,
+    };
+    let is_parameter = |item: &Expr| function == "cast_uuid" && matches!(item, Expr::Placeholder(_));
+    let wanted = |item: &Expr| match (function, kind(item, schema)) {
+        _ if is_parameter(item) => call(function, vec![item.clone()]),
+        ("cast_uuid", Kind::Uuid | Kind::Unknown) | ("cast_bytea", Kind::Bytes | Kind::Unknown) => Some(item.clone()),
+        _ => call(function, vec![item.clone()]),
+    };
+    // What is made of constants is one: plans of lookups read literals.
+    let is_changed =
+        function == "jsonb_order" || list.iter().any(|item| kind(item, schema) == Kind::Text || is_parameter(item));
+    if !is_changed {
+        return None;
+    }
+    let expr = match function {
+        "jsonb_order" => call(function, vec![expr.clone()])?,
+        _ => expr.clone(),
+    };
+    let list = list.iter().map(wanted).collect::<Option<Vec<_>>>()?;
+    Some(Expr::InList(InList { expr: Box::new(expr), list, negated }))
+}
+
+/// A function that casts a text to a number, where the text is a document.
+fn number_of_jsonb(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let name = match function.func.name() {
+        "to_int2" => "smallint",
+        "to_int4" => "integer",
+        "to_int8" => "bigint",
+        "to_float4" => "real",
+        "to_float8" => "double precision",
+        "to_numeric" => "numeric",
+        _ => return None,
+    };
+    let (document, rest) = function.args.split_first()?;
+    if kind(document, schema) != Kind::Jsonb {
+        return None;
+    }
+    let text = call("jsonb_to_number", vec![document.clone(), lit(name)])?;
+    let args = std::iter::once(text).chain(rest.iter().cloned()).collect();
+    Some(Expr::ScalarFunction(ScalarFunction { func: Arc::clone(&function.func), args }))
+}
+
+/// A document that is cast to a number or a truth value.
+fn of_jsonb(document: &Expr, to: &DataType) -> Option<Expr> {
+    let (function, name) = match to {
+        DataType::Boolean => ("jsonb_to_boolean", "boolean"),
+        DataType::Int16 => ("jsonb_to_number", "smallint"),
+        DataType::Int32 => ("jsonb_to_number", "integer"),
+        DataType::Int64 => ("jsonb_to_number", "bigint"),
+        DataType::Float32 => ("jsonb_to_number", "real"),
+        DataType::Float64 => ("jsonb_to_number", "double precision"),
+        DataType::Decimal128(..) | DataType::Decimal256(..) => ("jsonb_to_number", "numeric"),
+        _ => return None,
+    };
+    // Once the text is a number, it is no document any more.
+    Some(cast(call(function, vec![document.clone(), lit(name)])?, to.clone()))
+}

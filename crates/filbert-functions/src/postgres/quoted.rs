@@ -1,0 +1,159 @@
+//! Texts in quotes beside values of other types, which PostgreSQL takes for literals of those types: `b IN ('t', 'f')`,
+//! `CASE b WHEN 't' ..`, `coalesce(b, 'f')`.
+
+use arrow_schema::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result};
+use datafusion::functions::core::{coalesce, greatest, least};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF, cast};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::super::around::{Around, around};
+use super::super::numbers::common_type;
+use super::super::row::is_text;
+use super::dates;
+use super::operands::{self, OF_ONE_TYPE};
+use super::operators::{as_array, call, trim_literals};
+use crate::named::{map_named, schema_within};
+
+/// Gives texts in quotes the type of what they are with, where there is no operator that is planned.
+#[derive(Debug)]
+pub struct Quoted;
+
+impl AnalyzerRule for Quoted {
+    fn name(&self) -> &str {
+        "texts_in_quotes"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut is_changed = false;
+        let transformed = plan.transform_up_with_subqueries(|plan| {
+            let done = typed_plan(plan)?;
+            is_changed |= done.transformed;
+            // What is above has the new types as well.
+            if is_changed { done.map_data(LogicalPlan::recompute_schema) } else { Ok(done) }
+        })?;
+        Ok(transformed.data)
+    }
+}
+
+fn typed_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let schema = schema_within(&plan)?;
+    map_named(plan, |expression| {
+        let mut is_concerned = false;
+        expression.apply(|inner| {
+            operands::check(inner, &schema)?;
+            is_concerned |= match inner {
+                Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
+                Expr::ScalarFunction(call) => OF_ONE_TYPE.contains(&call.func.name()),
+                _ => false,
+            };
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        if !is_concerned {
+            return Ok(Transformed::no(expression));
+        }
+        expression.transform_up(|expression| Ok(typed(expression, &schema)))
+    })
+}
+
+fn typed(mut expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let is_changed = match &mut expression {
+        Expr::Between(between) => {
+            let is_trimmed = trim_literals(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema);
+            unify(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema) || is_trimmed
+        }
+        Expr::InList(list) => {
+            let operands = std::iter::once(&mut *list.expr).chain(&mut list.list);
+            let is_trimmed = trim_literals(operands.collect(), schema);
+            unify(std::iter::once(&mut *list.expr).chain(&mut list.list).collect(), schema) || is_trimmed
+        }
+        Expr::Case(case) => {
+            let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+            let is_changed = unify(results.chain(case.else_expr.as_deref_mut()).collect(), schema);
+            match &mut case.expr {
+                Some(compared) => {
+                    let others = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+                    let operands = std::iter::once(&mut **compared).chain(others);
+                    let is_changed = trim_literals(operands.collect(), schema) || is_changed;
+                    let others = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+                    unify(std::iter::once(&mut **compared).chain(others).collect(), schema) || is_changed
+                }
+                None => is_changed,
+            }
+        }
+        Expr::ScalarFunction(call) if OF_ONE_TYPE.contains(&call.func.name()) => as_arrays(&mut call.args, schema),
+        _ => false,
+    };
+    if is_changed { Transformed::yes(expression) } else { Transformed::no(expression) }
+}
+
+fn is_quoted(operand: &Expr) -> bool {
+    matches!(operand, Expr::Literal(scalar, _) if is_text(&scalar.data_type()) && !scalar.is_null())
+}
+
+fn unify(operands: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    if !operands.iter().any(|operand| is_quoted(operand)) {
+        return false;
+    }
+    let others = operands.iter().filter(|operand| !is_quoted(operand));
+    let types: Option<Vec<DataType>> = others.map(|operand| operand.get_type(schema).ok()).collect();
+    let known = types.into_iter().flatten().find(|found| !found.is_null());
+    // A text may be of a type that Arrow has not, and what is in an array is read elsewhere. Numbers are compared with texts as such.
+    let wanted = known.filter(|found| !is_text(found) && !found.is_nested() && !found.is_numeric());
+    let Some(wanted) = wanted else { return false };
+    for operand in operands.into_iter().filter(|operand| is_quoted(operand)) {
+        let literal = operand.clone();
+        *operand = match wanted.is_binary() {
+            true => call("cast_bytea", vec![literal.clone()]).unwrap_or(literal),
+            false => cast(literal, wanted.clone()),
+        };
+    }
+    true
+}
+
+/// Makes arrays of texts in quotes beside an array.
+fn as_arrays(args: &mut [Expr], schema: &DFSchema) -> bool {
+    let is_array = |arg: &&Expr| matches!(arg.get_type(schema), Ok(DataType::List(_)));
+    let Some(array) = args.iter().find(is_array).cloned() else { return false };
+    let mut is_changed = false;
+    for arg in args.iter_mut().filter(|arg| is_quoted(arg)) {
+        if let Some(read) = as_array(arg.clone(), &array, schema) {
+            *arg = read;
+            is_changed = true;
+        }
+    }
+    is_changed
+}
+
+/// Functions that give one of their arguments, which take texts for values of the others' type.
+pub(in super::super) fn functions() -> Vec<ScalarUDF> {
+    [coalesce(), greatest(), least()].map(|inner| around(inner, OneOf)).to_vec()
+}
+
+#[derive(Debug)]
+struct OneOf;
+
+impl Around for OneOf {
+    fn coerce_types(&self, inner: &ScalarUDF, types: &[DataType]) -> Result<Vec<DataType>> {
+        let known: Vec<DataType> =
+            types.iter().filter(|found| !is_text(found) && !found.is_null() && !found.is_nested()).cloned().collect();
+        let numbers: Vec<&DataType> = known.iter().collect();
+        let common = common_type(&numbers).or_else(|| dates::common_type(&numbers));
+        if let Some(common) = common.filter(|_| !types.iter().any(DataType::is_nested)) {
+            return Ok(vec![common; types.len()]);
+        }
+        // A text in quotes is read as an array; another one beside an array is refused.
+        if types.iter().any(DataType::is_nested) && types.iter().any(is_text) {
+            let arrays: Vec<DataType> = types.iter().filter(|found| !is_text(found)).cloned().collect();
+            let common = inner.coerce_types(&arrays)?;
+            return Ok(common.first().map_or_else(|| types.to_vec(), |common| vec![common.clone(); types.len()]));
+        }
+        if known.is_empty() || !types.iter().any(is_text) {
+            return inner.coerce_types(types);
+        }
+        let common = inner.coerce_types(&known)?;
+        Ok(common.first().map_or_else(|| types.to_vec(), |common| vec![common.clone(); types.len()]))
+    }
+}

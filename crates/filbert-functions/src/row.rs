@@ -1,0 +1,269 @@
+//! Functions that are computed row by row.
+
+use std::hash::{Hash, Hasher};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{DataType, FieldRef};
+use datafusion::common::metadata::FieldMetadata;
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use filbert_data::FieldType;
+use filbert_grid::query::SqlSubject;
+
+use super::results::Results;
+use crate::error::{carried, data_error, parsing_error};
+
+/// The types that arguments are cast to, by the types they have.
+pub(super) type Coerce = fn(&str, &[DataType]) -> Result<Vec<DataType>>;
+/// The type of the result.
+pub(super) type Returns = fn(&ReturnFieldArgs<'_>) -> Result<FieldType>;
+/// The computation.
+pub(super) type Invoke = fn(&ScalarFunctionArgs) -> Result<ColumnarValue>;
+
+/// A function as a table row.
+#[derive(Clone, Debug)]
+pub(super) struct Function {
+    name: &'static str,
+    signature: Signature,
+    /// Whether it gives null where an argument is null.
+    is_strict: bool,
+    coerce: Coerce,
+    returns: Returns,
+    invoke: Invoke,
+}
+
+impl Function {
+    /// A function of its arguments alone.
+    pub(super) fn udf(name: &'static str, coerce: Coerce, returns: Returns, invoke: Invoke) -> ScalarUDF {
+        Function::with_volatility(name, Volatility::Immutable, coerce, returns, invoke)
+    }
+
+    /// A function of more than its arguments.
+    pub(super) fn with_volatility(
+        name: &'static str,
+        volatility: Volatility,
+        coerce: Coerce,
+        returns: Returns,
+        invoke: Invoke,
+    ) -> ScalarUDF {
+        let signature = Signature::user_defined(volatility);
+        ScalarUDF::new_from_impl(Function { name, signature, is_strict: false, coerce, returns, invoke })
+    }
+
+    /// The same function, of which it is known that it gives null where an argument is null: then a constant null is its result, and the
+    /// other arguments are not computed, as in PostgreSQL.
+    pub(super) fn strict(function: ScalarUDF) -> ScalarUDF {
+        match function.inner().downcast_ref::<Function>() {
+            Some(found) => ScalarUDF::new_from_impl(Function { is_strict: true, ..found.clone() }),
+            None => function,
+        }
+    }
+}
+
+// There is one function of each name.
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Function {}
+
+impl Hash for Function {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Function {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Err(DataFusionError::Internal(format!("{} returns a field", self.name)))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(crate::types::field(self.name, &(self.returns)(&args)?, true).into())
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        (self.coerce)(self.name, types)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let is_null = |arg: &Expr| matches!(arg, Expr::Literal(scalar, _) if scalar.is_null());
+        if !self.is_strict || !args.iter().any(is_null) {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
+        let fields = args.iter().map(|arg| Ok(arg.to_field(info.schema())?.1)).collect::<Result<Vec<_>>>()?;
+        let literals = args.iter().map(|arg| match arg {
+            Expr::Literal(scalar, _) => Some(scalar),
+            _ => None,
+        });
+        let literals: Vec<_> = literals.collect();
+        let field =
+            self.return_field_from_args(ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &literals })?;
+        let metadata = FieldMetadata::new_from_field(&field);
+        Ok(ExprSimplifyResult::Simplified(Expr::Literal(ScalarValue::try_from(field.data_type())?, Some(metadata))))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        (self.invoke)(&args)
+    }
+}
+
+/// The error for arguments that a function does not take.
+pub(super) fn wrong_arguments(name: &str, types: &[DataType]) -> DataFusionError {
+    let arguments: Vec<FieldType> = types.iter().map(crate::types::field_type_of_arrow).collect();
+    let types: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+    let message = format!(
+        "Cannot apply '{}' function to [{}] (consider adding an explicit CAST)",
+        name.to_uppercase(),
+        types.join(", ")
+    );
+    let subject = SqlSubject::Function { name: name.to_lowercase(), arguments: Some(arguments), nearest: None };
+    carried(parsing_error(message).with_sqlstate("42883").about(subject))
+}
+
+/// An error in a value, within a plan.
+pub fn failed(message: impl Into<String>) -> DataFusionError {
+    carried(data_error(message))
+}
+
+pub(super) fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null)
+}
+
+pub(super) fn is_integer(data_type: &DataType) -> bool {
+    data_type.is_integer() || *data_type == DataType::Null
+}
+
+/// The types of a call's arguments.
+pub(super) fn types_of(args: &ScalarFunctionArgs) -> Vec<DataType> {
+    args.args.iter().map(ColumnarValue::data_type).collect()
+}
+
+/// The rows that a function computes: one, also for a batch without rows, where all arguments are the same for all rows.
+pub(super) fn rows_of(args: &ScalarFunctionArgs) -> usize {
+    let is_constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+    if is_constant { args.number_rows.max(1) } else { args.number_rows }
+}
+
+/// An argument as an array of the rows that a function computes.
+pub(super) fn array(args: &ScalarFunctionArgs, at: usize) -> Result<ArrayRef> {
+    match args.args.get(at) {
+        Some(value) => value.to_array(rows_of(args)),
+        None => Err(DataFusionError::Internal("an argument is missing".to_owned())),
+    }
+}
+
+/// An argument that is the same for all rows.
+pub(super) fn constant(args: &ScalarFunctionArgs, at: usize) -> Option<&ScalarValue> {
+    match args.args.get(at) {
+        Some(ColumnarValue::Scalar(scalar)) => Some(scalar),
+        _ => None,
+    }
+}
+
+/// The text of an argument that is the same for all rows.
+pub(super) fn constant_text(args: &ScalarFunctionArgs, at: usize) -> Option<&str> {
+    text_of(constant(args, at)?)
+}
+
+pub(super) fn text_of(scalar: &ScalarValue) -> Option<&str> {
+    scalar.try_as_str().flatten()
+}
+
+/// Texts of one argument.
+pub(super) enum Texts {
+    Constant(Option<String>),
+    Rows(ArrayRef),
+}
+
+impl Texts {
+    /// The argument at a place, of a text type.
+    pub(super) fn of(args: &ScalarFunctionArgs, at: usize) -> Result<Texts> {
+        match constant(args, at) {
+            Some(scalar) => Ok(Texts::Constant(text_of(scalar).map(str::to_owned))),
+            None => {
+                let rows = array(args, at)?;
+                // One representation: others come from literals and functions of DataFusion.
+                let rows = match rows.data_type() {
+                    DataType::Utf8View => rows,
+                    _ => datafusion::arrow::compute::cast(&rows, &DataType::Utf8View)?,
+                };
+                Ok(Texts::Rows(rows))
+            }
+        }
+    }
+
+    /// Whether all rows have the same text.
+    pub(super) fn are_constant(&self) -> bool {
+        matches!(self, Texts::Constant(_))
+    }
+
+    /// The text of a row.
+    pub(super) fn get(&self, row: usize) -> Option<&str> {
+        match self {
+            Texts::Constant(text) => text.as_deref(),
+            Texts::Rows(rows) => {
+                let rows = rows.as_string_view();
+                (rows.is_valid(row)).then(|| rows.value(row))
+            }
+        }
+    }
+}
+
+/// Rows of values, as one array of a type: by scalars, for functions that are dear anyway.
+pub(super) fn collect(
+    args: &ScalarFunctionArgs,
+    row: impl FnMut(usize) -> Result<ScalarValue>,
+) -> Result<ColumnarValue> {
+    let constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+    let rows = if constant { 1 } else { args.number_rows };
+    let mut results = Results::of(&args.config_options);
+    let mut row = row;
+    let mut values = Vec::with_capacity(rows);
+    for at in 0..rows {
+        let value = row(at)?;
+        results.add(value.size())?;
+        values.push(value);
+    }
+    if constant && let Some(value) = values.pop() {
+        return Ok(ColumnarValue::Scalar(value));
+    }
+    if values.is_empty() {
+        return Ok(ColumnarValue::Array(arrow_array::new_empty_array(args.return_field.data_type())));
+    }
+    Ok(ColumnarValue::Array(ScalarValue::iter_to_array(values)?))
+}
+
+/// Rows of texts.
+pub(super) fn collect_texts(
+    args: &ScalarFunctionArgs,
+    mut row: impl FnMut(usize) -> Result<Option<String>>,
+) -> Result<ColumnarValue> {
+    let constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+    if constant {
+        return Ok(ColumnarValue::Scalar(ScalarValue::Utf8View(row(0)?)));
+    }
+    let mut results = Results::of(&args.config_options);
+    let mut builder = arrow_array::builder::StringViewBuilder::with_capacity(args.number_rows);
+    for at in 0..args.number_rows {
+        let text = row(at)?;
+        results.add(text.as_ref().map_or(0, String::len))?;
+        builder.append_option(text);
+    }
+    Ok(ColumnarValue::Array(std::sync::Arc::new(builder.finish())))
+}

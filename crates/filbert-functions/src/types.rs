@@ -1,0 +1,477 @@
+//! The types of SQL as Arrow fields and back, and single values as scalars and back.
+//!
+//! Arrow has one type for texts and JSON documents, and none for objects. What a field holds beyond its Arrow type stands in its
+//! metadata, which plans keep for columns that they pass on.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use arrow_array::Array;
+use arrow_buffer::{IntervalMonthDayNano, i256};
+use arrow_schema::{DataType, Field};
+use bigdecimal::num_bigint::BigInt;
+use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Timelike};
+use datafusion::common::ScalarValue;
+use filbert_data::{FieldType, Interval, ToBlob, Value};
+use filbert_grid::query::{ColumnReader, QUOTIENT_SCALE, arrow_type};
+
+use crate::error::data_error;
+use filbert_grid::query::SqlError;
+
+/// The key of the metadata entry that tells types apart which are one in Arrow.
+const TYPE_KEY: &str = "filbert.type";
+/// The key of the metadata entry with the number of PostgreSQL's type, of columns of the system's relations.
+const PG_KEY: &str = "filbert.pg_type";
+/// The number of `regproc` in PostgreSQL: a function's number, which is shown as its name.
+pub const REGPROC: u32 = 24;
+/// The number of `oid` in PostgreSQL.
+pub const OID: u32 = 26;
+/// The number of `char(n)` in PostgreSQL.
+pub const BPCHAR: u32 = 1042;
+/// The key of the metadata entry with the length of a text that is filled up with blanks.
+const LENGTH_KEY: &str = "filbert.length";
+/// The number of `varchar` in PostgreSQL.
+pub const VARCHAR: u32 = 1043;
+/// The number of `json` in PostgreSQL.
+pub const JSON: u32 = 114;
+/// The number of `uuid` in PostgreSQL.
+pub const UUID: u32 = 2950;
+/// The number of `jsonb` in PostgreSQL.
+pub const JSONB: u32 = 3802;
+/// The number of `numeric` in PostgreSQL, of columns that have no declared digits whatever their values have.
+pub const NUMERIC: u32 = 1700;
+/// The number of `numeric[]` in PostgreSQL.
+pub const ARRAY_OF_NUMERIC: u32 = 1231;
+/// The number of `uuid[]` in PostgreSQL.
+pub const ARRAY_OF_UUID: u32 = 2951;
+/// The number of `varchar[]` in PostgreSQL.
+pub const ARRAY_OF_VARCHAR: u32 = 1015;
+/// The number of `json[]` in PostgreSQL.
+pub const ARRAY_OF_JSON: u32 = 199;
+/// The number of `jsonb[]` in PostgreSQL.
+pub const ARRAY_OF_JSONB: u32 = 3807;
+/// Types with those of their arrays, where Arrow has none for them.
+const WITH_ARRAYS: [(u32, u32); 6] =
+    [(JSON, ARRAY_OF_JSON), (BPCHAR, 1014), (VARCHAR, 1015), (UUID, 2951), (JSONB, ARRAY_OF_JSONB), (19, 1003)];
+/// The length of texts that have the blanks at their end already.
+const OWN_LENGTH: &str = "own";
+/// The mark of values whose type shows only in themselves: members of objects, as JSON writes them.
+const UNTYPED: &str = "FIELD";
+/// The key of the metadata entry that tells what an object declares of its members.
+pub const MEMBERS_KEY: &str = "filbert.members";
+/// Digits behind the point of a decimal without declared scale.
+pub const DECIMAL_SCALE: i8 = 38;
+/// Days from the start of the common era to 1970-01-01.
+const EPOCH_DAYS_FROM_CE: i32 = 719_163;
+
+/// An Arrow field of a type.
+pub fn field(name: &str, field_type: &FieldType, nullable: bool) -> Field {
+    let field = Field::new(name, arrow_type(field_type), nullable);
+    match marker(field_type) {
+        Some(marker) => field.with_metadata(HashMap::from([(TYPE_KEY.to_owned(), marker.to_owned())])),
+        None => field,
+    }
+}
+
+/// The same field as one of a type of PostgreSQL that Arrow has not.
+pub fn with_pg_type(field: Field, oid: u32) -> Field {
+    let mut metadata = field.metadata().clone();
+    metadata.insert(PG_KEY.to_owned(), oid.to_string());
+    field.with_metadata(metadata)
+}
+
+/// A type of PostgreSQL that is more than its Arrow type tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PgType {
+    /// The number of the type.
+    pub oid: u32,
+    /// The length of texts that are filled up with blanks.
+    pub length: Option<u32>,
+}
+
+impl PgType {
+    /// A type without a length.
+    pub fn of(oid: u32) -> PgType {
+        PgType { oid, length: None }
+    }
+
+    /// The field as one of the type.
+    pub fn mark(self, field: Field) -> Field {
+        let field = with_pg_type(field, self.oid);
+        let Some(length) = self.length else { return field };
+        let mut metadata = field.metadata().clone();
+        metadata.insert(LENGTH_KEY.to_owned(), length.to_string());
+        field.with_metadata(metadata)
+    }
+}
+
+/// What tells the type of a field's values from others of the same Arrow type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Mark {
+    /// The entry of what is kept as a text and is none.
+    pub kind: Option<&'static str>,
+    /// The number of PostgreSQL's type.
+    pub oid: Option<u32>,
+    /// The length of a text of fixed length.
+    pub length: Length,
+}
+
+/// How long a text of fixed length is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Length {
+    /// As long as it is: it is none of fixed length, or its length is not known.
+    #[default]
+    Unknown,
+    /// It is kept without the blanks at its end, and filled up to this where it leaves the engine.
+    Of(u32),
+    /// Each value has the blanks at its end that belong to it.
+    Own,
+}
+
+impl Mark {
+    /// That of a type of PostgreSQL.
+    pub fn of_oid(oid: u32, length: Length) -> Mark {
+        Mark { kind: None, oid: Some(oid), length }
+    }
+
+    /// That of a field.
+    pub fn of(field: &Field) -> Mark {
+        let kind = match field.metadata().get(TYPE_KEY).map(String::as_str) {
+            Some("JSON") if is_text(field.data_type()) => Some("JSON"),
+            Some("UUID") if is_text(field.data_type()) => Some("UUID"),
+            _ => None,
+        };
+        let oid = pg_type_of(field);
+        let length = match field.metadata().get(LENGTH_KEY).filter(|_| oid == Some(BPCHAR)) {
+            Some(length) if length == OWN_LENGTH => Length::Own,
+            Some(length) => length.parse().map_or(Length::Unknown, Length::Of),
+            None => Length::Unknown,
+        };
+        Mark { kind, oid, length }
+    }
+
+    /// The metadata of a field that has others so far, as those of one with this mark.
+    pub fn metadata(self, mut metadata: HashMap<String, String>) -> HashMap<String, String> {
+        [TYPE_KEY, PG_KEY, LENGTH_KEY].into_iter().for_each(|key| drop(metadata.remove(key)));
+        let length = match self.length {
+            Length::Unknown => None,
+            Length::Of(length) => Some(length.to_string()),
+            Length::Own => Some(OWN_LENGTH.to_owned()),
+        };
+        let oid = self.oid.map(|oid| oid.to_string());
+        let entries = [(TYPE_KEY, self.kind.map(str::to_owned)), (PG_KEY, oid), (LENGTH_KEY, length)];
+        metadata.extend(entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
+        metadata
+    }
+
+    /// Whether values are texts for all that is computed of them.
+    pub fn is_of_text(self) -> bool {
+        self.kind.is_none() && matches!(self.oid, None | Some(19 | BPCHAR | VARCHAR))
+    }
+
+    /// Whether values are arrays of texts of another type than `text`.
+    pub fn is_of_texts(self) -> bool {
+        let item = WITH_ARRAYS.iter().find(|(_, array)| Some(*array) == self.oid);
+        item.is_some_and(|(item, _)| matches!(*item, BPCHAR | VARCHAR))
+    }
+
+    /// Whether it is a UUID.
+    pub fn is_uuid(self) -> bool {
+        self.kind == Some("UUID")
+    }
+
+    /// Whether it is a JSON document.
+    pub fn is_json(self) -> bool {
+        self.kind == Some("JSON")
+    }
+
+    /// That of an array of such values.
+    pub fn of_array(self) -> Mark {
+        let item = match (self.kind, self.oid) {
+            (_, Some(oid)) => Some(oid),
+            (Some("JSON"), None) => Some(JSON),
+            (Some("UUID"), None) => Some(UUID),
+            _ => None,
+        };
+        let array = item.and_then(|item| WITH_ARRAYS.iter().find(|(of, _)| *of == item).map(|(_, array)| *array));
+        Mark { oid: array, ..Mark::default() }
+    }
+
+    /// That of an item of such an array.
+    pub fn of_item(self) -> Mark {
+        let item = self.oid.and_then(|oid| WITH_ARRAYS.iter().find(|(_, array)| *array == oid).map(|(item, _)| *item));
+        match item {
+            Some(JSON) => Mark { kind: Some("JSON"), ..Mark::default() },
+            Some(UUID) => Mark { kind: Some("UUID"), ..Mark::default() },
+            Some(JSONB) => Mark { kind: Some("JSON"), oid: Some(JSONB), length: Length::Unknown },
+            Some(BPCHAR) => Mark::of_oid(BPCHAR, Length::Own),
+            oid => Mark { oid, ..Mark::default() },
+        }
+    }
+}
+
+/// The length to which texts of a field are filled up with blanks where they leave the engine.
+pub fn filled_length(field: &Field) -> Option<i64> {
+    (pg_type_of(field) == Some(BPCHAR)).then(|| field.metadata().get(LENGTH_KEY)?.parse().ok()).flatten()
+}
+
+/// The number of PostgreSQL's type of a field, if it has one of its own. Casts keep metadata whatever they make of a value, so that
+/// it is looked whether the field can still be one of the type.
+pub fn pg_type_of(field: &Field) -> Option<u32> {
+    let oid = field.metadata().get(PG_KEY)?.parse().ok()?;
+    let fits = match oid {
+        REGPROC | OID | 28 => *field.data_type() == DataType::Int64,
+        18 | 19 | BPCHAR | VARCHAR | JSONB => is_text(field.data_type()),
+        22 | 30 | 199 | 1002 | 1003 | 1005 | 1014 | 1015 | 1028 | 2951 | 3807 => {
+            matches!(field.data_type(), DataType::List(_))
+        }
+        _ => false,
+    };
+    fits.then_some(oid)
+}
+
+/// A field of values whose type shows only in themselves.
+pub fn untyped_field(name: &str) -> Field {
+    let mark = HashMap::from([(TYPE_KEY.to_owned(), UNTYPED.to_owned())]);
+    Field::new(name, DataType::Utf8View, true).with_metadata(mark)
+}
+
+/// The same field with what its objects declare of their members.
+pub fn with_members(field: &Field, members: String) -> Field {
+    let mut metadata = field.metadata().clone();
+    metadata.insert(MEMBERS_KEY.to_owned(), members);
+    field.clone().with_metadata(metadata)
+}
+
+/// Whether the type of a field's values shows only in themselves.
+pub fn is_untyped(field: &Field) -> bool {
+    is_text(field.data_type()) && field.metadata().get(TYPE_KEY).is_some_and(|mark| mark == UNTYPED)
+}
+
+/// The metadata of a literal that is a JSON document.
+pub fn json_metadata() -> HashMap<String, String> {
+    HashMap::from([(TYPE_KEY.to_owned(), "JSON".to_owned())])
+}
+
+fn marker(field_type: &FieldType) -> Option<&'static str> {
+    match field_type {
+        FieldType::Json => Some("JSON"),
+        FieldType::Decimal(None) => Some("DECIMAL"),
+        FieldType::Uuid => Some("UUID"),
+        FieldType::Object => Some("OBJECT"),
+        _ => None,
+    }
+}
+
+/// The type of an Arrow field.
+pub fn field_type_of(field: &Field) -> FieldType {
+    match field.metadata().get(TYPE_KEY).map(String::as_str) {
+        Some("JSON" | UNTYPED) if is_text(field.data_type()) => FieldType::Json,
+        Some("UUID") if is_text(field.data_type()) => FieldType::Uuid,
+        Some("OBJECT")
+            if matches!(field.data_type(), DataType::BinaryView | DataType::Binary | DataType::LargeBinary) =>
+        {
+            FieldType::Object
+        }
+        _ => field_type_of_arrow(field.data_type()),
+    }
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// The type of values of an Arrow type.
+pub fn field_type_of_arrow(data_type: &DataType) -> FieldType {
+    match data_type {
+        DataType::Boolean => FieldType::Boolean,
+        DataType::Int8 => FieldType::TinyInt,
+        DataType::Int16 | DataType::UInt8 => FieldType::SmallInt,
+        DataType::Int32 | DataType::UInt16 => FieldType::Integer,
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => FieldType::BigInt,
+        DataType::Float16 | DataType::Float32 => FieldType::Real,
+        DataType::Float64 => FieldType::Double,
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale) => FieldType::Decimal(Some((*precision, *scale))),
+        DataType::Decimal256(_, scale) if *scale >= QUOTIENT_SCALE => FieldType::Decimal(None),
+        DataType::Decimal256(precision, scale) => FieldType::Decimal(Some((*precision, *scale))),
+        DataType::Date32 | DataType::Date64 => FieldType::Date,
+        DataType::Time32(_) | DataType::Time64(_) => FieldType::Time,
+        DataType::Timestamp(_, None) => FieldType::Timestamp,
+        DataType::Timestamp(_, Some(_)) => FieldType::TimestampTz,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => FieldType::Varchar,
+        DataType::Interval(_) | DataType::Duration(_) => FieldType::Interval,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            FieldType::Binary
+        }
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::ListView(item) => FieldType::Array(Box::new(field_type_of(item))),
+        DataType::Dictionary(_, value) => field_type_of_arrow(value),
+        _ => FieldType::Object,
+    }
+}
+
+/// Days since 1970-01-01.
+pub fn days_of(date: NaiveDate) -> i32 {
+    date.num_days_from_ce() - EPOCH_DAYS_FROM_CE
+}
+
+/// The day so many days after 1970-01-01.
+pub fn date_of(days: i32) -> Option<NaiveDate> {
+    NaiveDate::from_num_days_from_ce_opt(days.checked_add(EPOCH_DAYS_FROM_CE)?)
+}
+
+/// Nanoseconds since midnight.
+pub fn nanoseconds_of(time: NaiveTime) -> i64 {
+    i64::from(time.num_seconds_from_midnight()) * 1_000_000_000 + i64::from(time.nanosecond())
+}
+
+/// A decimal as a whole number of units of `10^-scale`, rounded half up; `None` beyond 256 bits.
+pub fn decimal256_of(value: &BigDecimal, scale: i8) -> Option<i256> {
+    let (unscaled, _) = value.with_scale_round(i64::from(scale), RoundingMode::HalfUp).into_bigint_and_exponent();
+    let bytes = unscaled.to_signed_bytes_le();
+    if bytes.len() > 32 {
+        return None;
+    }
+    let fill = if unscaled.sign() == bigdecimal::num_bigint::Sign::Minus { 0xff } else { 0 };
+    let mut full = [fill; 32];
+    full.get_mut(..bytes.len())?.copy_from_slice(&bytes);
+    Some(i256::from_le_bytes(full))
+}
+
+/// As [`decimal256_of`], in 128 bits.
+pub fn decimal128_of(value: &BigDecimal, scale: i8) -> Option<i128> {
+    let (unscaled, _) = value.with_scale_round(i64::from(scale), RoundingMode::HalfUp).into_bigint_and_exponent();
+    unscaled.to_i128()
+}
+
+/// A value as a scalar of its natural type.
+pub fn scalar_of(value: &Value<'_>) -> Result<ScalarValue, SqlError> {
+    Ok(match value {
+        Value::Null => ScalarValue::Null,
+        Value::Boolean(value) => ScalarValue::Boolean(Some(*value)),
+        Value::Int8(value) => ScalarValue::Int8(Some(*value)),
+        Value::Int16(value) => ScalarValue::Int16(Some(*value)),
+        Value::Int32(value) => ScalarValue::Int32(Some(*value)),
+        Value::Int64(value) => ScalarValue::Int64(Some(*value)),
+        Value::Float32(value) => ScalarValue::Float32(Some(*value)),
+        Value::Float64(value) => ScalarValue::Float64(Some(*value)),
+        Value::Decimal(value) => {
+            let (_, scale) = value.normalized().into_bigint_and_exponent();
+            if scale > i64::from(DECIMAL_SCALE) {
+                let text =
+                    format!("the decimal {value} has more than the {DECIMAL_SCALE} digits behind the point that fit");
+                return Err(data_error(text).with_sqlstate("22003"));
+            }
+            let scale = i8::try_from(scale.max(0)).unwrap_or(DECIMAL_SCALE);
+            let unscaled = decimal256_of(value, scale)
+                .ok_or_else(|| data_error(format!("the decimal {value} has more digits than the 76 that fit")))?;
+            ScalarValue::Decimal256(Some(unscaled), 76, scale)
+        }
+        Value::Text(text) | Value::Json(text) => ScalarValue::Utf8View(Some(text.to_string())),
+        Value::Date(date) => ScalarValue::Date32(Some(days_of(*date))),
+        Value::Time(time) => ScalarValue::Time64Nanosecond(Some(nanoseconds_of(*time))),
+        Value::Timestamp(moment) => ScalarValue::TimestampMicrosecond(Some(moment.and_utc().timestamp_micros()), None),
+        Value::TimestampTz(moment) => {
+            ScalarValue::TimestampMicrosecond(Some(moment.timestamp_micros()), Some("UTC".into()))
+        }
+        Value::Uuid(uuid) => ScalarValue::Utf8View(Some(uuid.to_string())),
+        Value::Bytes(bytes) => ScalarValue::BinaryView(Some(bytes.to_vec())),
+        Value::Interval(interval) => ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano {
+            months: interval.months,
+            days: interval.days,
+            nanoseconds: interval.nanoseconds,
+        })),
+        Value::Array(items) => list_of(items)?,
+        Value::Object(_) => {
+            let blob = value.to_blob().map_err(|error| data_error(error.to_string()))?;
+            ScalarValue::BinaryView(Some(blob.into_vec()))
+        }
+    })
+}
+
+/// Items of different types become those of the first one that is no null.
+fn list_of(items: &[Value<'_>]) -> Result<ScalarValue, SqlError> {
+    let mut scalars = items.iter().map(scalar_of).collect::<Result<Vec<_>, _>>()?;
+    let first = scalars.iter().map(ScalarValue::data_type).find(|data_type| *data_type != DataType::Null);
+    let item_type = first.unwrap_or(DataType::Null);
+    for scalar in &mut scalars {
+        if scalar.data_type() != item_type {
+            *scalar = scalar.cast_to(&item_type).map_err(|error| data_error(error.to_string()))?;
+        }
+    }
+    Ok(ScalarValue::List(ScalarValue::new_list(&scalars, &item_type, true)))
+}
+
+/// A scalar as a value; texts that are JSON documents are so by `field_type`.
+pub fn value_of(scalar: &ScalarValue, field_type: &FieldType) -> Value<'static> {
+    let text = |text: &str| match field_type {
+        FieldType::Json => Value::Json(Cow::Owned(text.to_owned())),
+        FieldType::Uuid => match uuid::Uuid::try_parse(text) {
+            Ok(uuid) => Value::Uuid(uuid),
+            Err(_) => Value::Text(Cow::Owned(text.to_owned())),
+        },
+        _ => Value::Text(Cow::Owned(text.to_owned())),
+    };
+    let value = match scalar {
+        ScalarValue::Boolean(value) => value.map(Value::Boolean),
+        ScalarValue::Int8(value) => value.map(Value::Int8),
+        ScalarValue::Int16(value) => value.map(Value::Int16),
+        ScalarValue::Int32(value) => value.map(Value::Int32),
+        ScalarValue::Int64(value) => value.map(Value::Int64),
+        ScalarValue::UInt8(value) => value.map(|value| Value::Int16(i16::from(value))),
+        ScalarValue::UInt16(value) => value.map(|value| Value::Int32(i32::from(value))),
+        ScalarValue::UInt32(value) => value.map(|value| Value::Int64(i64::from(value))),
+        ScalarValue::UInt64(value) => value.map(|value| match i64::try_from(value) {
+            Ok(value) => Value::Int64(value),
+            Err(_) => Value::Decimal(BigDecimal::from(value)),
+        }),
+        ScalarValue::Float32(value) => value.map(Value::Float32),
+        ScalarValue::Float64(value) => value.map(Value::Float64),
+        ScalarValue::Decimal128(value, _, scale) => {
+            value.map(|value| Value::Decimal(BigDecimal::new(BigInt::from(value), i64::from(*scale))))
+        }
+        ScalarValue::Decimal256(value, _, scale) => value.map(|value| {
+            let number = BigDecimal::new(BigInt::from_signed_bytes_le(&value.to_le_bytes()), i64::from(*scale));
+            Value::Decimal(if *scale >= QUOTIENT_SCALE { number.normalized() } else { number })
+        }),
+        ScalarValue::Utf8(value) | ScalarValue::LargeUtf8(value) | ScalarValue::Utf8View(value) => {
+            value.as_deref().map(text)
+        }
+        ScalarValue::Date32(days) => days.and_then(date_of).map(Value::Date),
+        ScalarValue::Time64Nanosecond(nanoseconds) => nanoseconds.and_then(|nanoseconds| {
+            let seconds = u32::try_from(nanoseconds / 1_000_000_000).ok()?;
+            let rest = u32::try_from(nanoseconds % 1_000_000_000).ok()?;
+            NaiveTime::from_num_seconds_from_midnight_opt(seconds, rest).map(Value::Time)
+        }),
+        ScalarValue::TimestampSecond(moment, zone) => timestamp(*moment, 1_000_000, zone.is_some()),
+        ScalarValue::TimestampMillisecond(moment, zone) => timestamp(*moment, 1_000, zone.is_some()),
+        ScalarValue::TimestampMicrosecond(moment, zone) => timestamp(*moment, 1, zone.is_some()),
+        ScalarValue::TimestampNanosecond(moment, zone) => {
+            timestamp(moment.map(|moment| moment.div_euclid(1_000)), 1, zone.is_some())
+        }
+        ScalarValue::Binary(bytes) | ScalarValue::LargeBinary(bytes) | ScalarValue::BinaryView(bytes) => {
+            bytes.as_ref().map(|bytes| match field_type {
+                FieldType::Binary => Value::Bytes(Cow::Owned(bytes.clone())),
+                _ => Value::from_blob(bytes).unwrap_or(Value::Null).into_owned(),
+            })
+        }
+        ScalarValue::IntervalMonthDayNano(value) => value.map(|value| {
+            Value::Interval(Interval { months: value.months, days: value.days, nanoseconds: value.nanoseconds })
+        }),
+        ScalarValue::List(list) => ColumnReader::new(list.as_ref(), &field_type_of_arrow(list.data_type()))
+            .map(|reader| reader.get(0).into_owned()),
+        ScalarValue::Dictionary(_, value) => return value_of(value, field_type),
+        other => (!other.is_null()).then(|| Value::Text(Cow::Owned(other.to_string()))),
+    };
+    value.unwrap_or(Value::Null)
+}
+
+fn timestamp(moment: Option<i64>, micros_per_unit: i64, zoned: bool) -> Option<Value<'static>> {
+    let moment = DateTime::from_timestamp_micros(moment?.checked_mul(micros_per_unit)?)?;
+    Some(if zoned { Value::TimestampTz(moment.fixed_offset()) } else { Value::Timestamp(moment.naive_utc()) })
+}

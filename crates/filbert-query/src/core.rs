@@ -1,0 +1,20 @@
+//! The parts of the engine that its statements share.
+
+use std::sync::Arc;
+
+use crate::config::QueryConfig;
+use crate::jobs::Jobs;
+use crate::plan::session::Sessions;
+use crate::plans::Plans;
+use crate::tables::Tables;
+use crate::threads::Threads;
+
+/// The parts of the engine.
+pub(crate) struct Core {
+    pub(crate) config: QueryConfig,
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) sessions: Sessions,
+    pub(crate) threads: Threads,
+    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) plans: Plans,
+}

@@ -1,0 +1,81 @@
+//! What the rows of the system's relations are made of: the member, who asks, and what the catalog has.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use filbert_functions::context::StatementContext;
+use filbert_grid::query::{Dialect, Session};
+
+use super::facts::Facts;
+use crate::server::{Server, ServerOfSession};
+use crate::session;
+
+/// The schema of names without one, as PostgreSQL calls it.
+pub(crate) const PUBLIC: &str = "public";
+/// The same as CrateDB calls it.
+pub(crate) const DOC: &str = "doc";
+
+/// One moment of the member, as somebody sees it.
+pub(crate) struct Scene {
+    pub(crate) server: Arc<Server>,
+    pub(crate) session: Option<Arc<Session>>,
+    pub(crate) dialect: Dialect,
+    facts: OnceCell<Facts>,
+}
+
+impl Scene {
+    pub(crate) fn new(server: Arc<Server>, session: Option<Arc<Session>>, dialect: Dialect) -> Scene {
+        Scene { server, session, dialect, facts: OnceCell::new() }
+    }
+
+    /// What a function sees that is called with these settings.
+    pub(crate) fn of(options: &ConfigOptions) -> Option<Scene> {
+        let session = StatementContext::of(options)?.session().cloned();
+        let dialect = session.as_ref().map_or(Dialect::Postgres, |session| session.dialect());
+        Some(Scene::new(ServerOfSession::of(options)?.clone(), session, dialect))
+    }
+
+    /// What the catalog has.
+    pub(crate) fn facts(&self) -> &Facts {
+        self.facts.get_or_init(|| Facts::of(&self.server.tables, self.default_schema()))
+    }
+
+    /// The schema of names without one.
+    pub(crate) fn default_schema(&self) -> &'static str {
+        default_schema(self.dialect)
+    }
+
+    /// Who asks.
+    pub(crate) fn user(&self) -> &str {
+        self.session.as_ref().map_or("filbert", |session| session.user())
+    }
+
+    /// Into how many parts maps are divided.
+    pub(crate) fn partitions(&self) -> i64 {
+        self.server.tables.grid().map_or(0, |grid| i64::from(grid.partition_count()))
+    }
+
+    /// The member's id.
+    pub(crate) fn node_id(&self) -> String {
+        self.server.tables.grid().map_or_else(|_| String::new(), |grid| grid.member_uuid().to_string())
+    }
+
+    /// The member's name.
+    pub(crate) fn node_name(&self) -> String {
+        self.server.tables.grid().map_or_else(|_| String::new(), |grid| grid.cluster_name().to_owned())
+    }
+
+    /// The database's name.
+    pub(crate) fn database(&self) -> String {
+        session::database(self.session.as_deref(), self.dialect)
+    }
+}
+
+/// The schema of names without one.
+pub(crate) fn default_schema(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Crate => DOC,
+        Dialect::Hazelcast | Dialect::Postgres => PUBLIC,
+    }
+}
