@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use crate::{
-    generated, house, layers, planted, shell,
+    generated, house, layers, modules, planted, shell,
     shell::Workspace,
     steps::{Done, Steps},
     tools,
@@ -15,6 +15,7 @@ use crate::{
 pub(crate) fn verify(steps: &mut Steps) {
     steps.step("format", |workspace| shell::run(&mut workspace.cargo("fmt --all --check")));
     steps.step("layers", layers::check);
+    steps.step("modules", modules::check);
     steps.step("house rules", house::check);
     steps.step("clippy", |workspace| {
         shell::run(&mut workspace.cargo("clippy --release --locked --workspace --all-targets --quiet -- -D warnings"))

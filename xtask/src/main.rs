@@ -15,6 +15,7 @@ mod e2e;
 mod generated;
 mod house;
 mod layers;
+mod modules;
 mod planted;
 mod shell;
 mod steps;

@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::error::{BenchError, Result};
 use crate::http;
 use crate::process::Usage;
-use crate::server::{RETRY, START_MAX, Server, filbert_member, free_address};
+use crate::address::free_address;
+use crate::server::{RETRY, START_MAX, Server, filbert_member};
 
 /// Members that hold each partition, where there are so many: the default of `--replicas`.
 const REPLICAS: usize = 3;

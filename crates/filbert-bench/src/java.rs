@@ -92,7 +92,7 @@ impl JavaProject {
 
     /// Starts a driver: a main class that answers commands.
     pub fn driver(&self, name: &str, class: &str, arguments: &[String], heap_bytes: u64, log: &Path) -> Result<Driver> {
-        let port = crate::server::free_address()?.port();
+        let port = crate::address::free_address()?.port();
         let mut command = self.command(heap_bytes);
         command.arg(COMMON_POOL_OPTION).args(self.member_options(port, None, 0, false)).arg(class).args(arguments);
         Driver::start(name, command, log)

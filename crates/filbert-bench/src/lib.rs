@@ -21,6 +21,7 @@
 //!
 //! Start at [`load::Load`]; then [`experiment`].
 
+pub mod address;
 pub mod buffer;
 pub mod cluster;
 pub mod distribution;

@@ -1,12 +1,13 @@
 //! Starting servers and ending them: the echo server, Filbert, a Hazelcast member.
 
 use std::fs::File;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::error::{BenchError, Result};
+use crate::address::free_address;
 use crate::java::JavaProject;
 use crate::process::Usage;
 use crate::session::{Session, Target};
@@ -173,12 +174,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// A loopback address that nothing listens on at the moment.
-pub fn free_address() -> Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(BenchError::io("finding a free port"))?;
-    listener.local_addr().map_err(BenchError::io("finding a free port"))
 }
 
 /// The `filbert` program: as given, or beside the running executable.

@@ -11,7 +11,8 @@ use anyhow::{Context, Result};
 
 use crate::compare::{How, Verdict, compare};
 use crate::postgres::Parameter;
-use crate::report::{Finding, Report};
+use crate::finding::Finding;
+use crate::report::Report;
 use crate::server::Server;
 
 /// A statement of a file.

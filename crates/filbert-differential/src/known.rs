@@ -8,7 +8,7 @@ use regex::Regex;
 use serde::Deserialize;
 
 use crate::compare::Kind;
-use crate::report::Finding;
+use crate::finding::Finding;
 
 const DECISIONS: &str = include_str!("../decisions.json");
 const OPEN: &str = include_str!("../open.json");

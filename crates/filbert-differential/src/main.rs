@@ -24,6 +24,7 @@
 
 mod cases;
 mod compare;
+mod finding;
 mod generate;
 mod known;
 mod member;
@@ -157,7 +158,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
 }
 
 /// What is set at the beginning of every connection.
-const SETTINGS: [&str; 3] = ["set timezone = 'UTC'", "set intervalstyle = 'postgres'", "set statement_timeout = '3s'"];
+const SETTINGS: [&str; 3] = ["set timezone = 'UTC'", "set intervalstyle = 'postgres'", "set statement_timeout = '20s'"];
 
 fn with_postgres(arguments: &Arguments, seed: u64, filbert: &Filbert, report: &mut Report) -> Result<()> {
     let postgres = Postgres::start()?;

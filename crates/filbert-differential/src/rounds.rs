@@ -8,7 +8,8 @@ use crate::generate::functions::Functions;
 use crate::generate::schema::{Schema, Table};
 use crate::outcome::Outcome;
 use crate::random::Random;
-use crate::report::{Finding, Report};
+use crate::finding::Finding;
+use crate::report::Report;
 use crate::session::{Case, Session, Trial, Variant, Way};
 use crate::tree::{Dialect, Statement, print, shrink};
 

@@ -14,7 +14,8 @@ use crate::compare::{Kind, Verdict, compare};
 use crate::outcome::{Answer, Outcome};
 use crate::postgres::Connection;
 use crate::random::Random;
-use crate::report::{Finding, Report};
+use crate::finding::Finding;
+use crate::report::Report;
 use crate::rounds::Span;
 
 /// Connections that race.

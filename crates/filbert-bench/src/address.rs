@@ -1,0 +1,11 @@
+//! Addresses for servers that are started here.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+use crate::error::{BenchError, Result};
+
+/// A loopback address that nothing listens on at the moment.
+pub fn free_address() -> Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(BenchError::io("finding a free port"))?;
+    listener.local_addr().map_err(BenchError::io("finding a free port"))
+}

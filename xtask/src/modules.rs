@@ -1,0 +1,194 @@
+//! Arrows between the top modules of a crate run one way: no module is used by one that it uses.
+//!
+//! Imports are read from the text: each path that begins with `crate::` is an arrow from the file's top module to the one that the
+//! path names. What a crate's own tests use is left out, and so is what its root exports.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{shell, shell::Workspace};
+
+/// Circles that there are, by crate: the modules of each. A list becomes shorter when a circle is mended, and never longer.
+const KNOWN: &[(&str, &[&str])] = &[
+    ("filbert-client", &["call", "cluster", "handshake", "inner", "registration", "schemas"]),
+    ("filbert-client", &["connection", "io"]),
+    ("filbert-cluster", &["appending", "clock", "group", "link", "origins", "proposer", "raft_log", "replica", "snapshot", "types", "upkeep", "wire"]),
+    ("filbert-data", &["fields", "ids"]),
+    ("filbert-grid", &["clients", "cluster", "config", "definitions", "errors", "eviction", "grid", "indexes", "layouts", "listeners", "map", "map_core", "metrics", "objects", "patterns", "query", "replication", "schemas", "shared", "signatures", "tap", "together"]),
+    ("filbert-hazelcast", &["authentication", "change", "connection", "deferred", "handlers", "migrations", "relay", "rows", "session", "view", "views"]),
+    ("filbert-http", &["cluster", "console", "console_sources", "routes", "sql"]),
+    ("filbert-links", &["dial", "shared", "way"]),
+    ("filbert-member", &["administration", "asking", "departed", "forwarding", "greeting", "reading", "recovery", "replicator", "service"]),
+    ("filbert-postgres", &["connection", "copy", "door", "portals", "rows", "run", "session"]),
+    ("filbert-store", &["journal", "map", "partition", "put", "share", "snapshot", "touch"]),
+    ("filbert-wire", &["codec", "error", "error_message", "message", "sql_page", "structure", "table"]),
+];
+
+/// Modules and the modules of the same crate that they use.
+type Arrows = BTreeMap<String, BTreeSet<String>>;
+
+/// Compares every crate's circles with those that are known.
+pub(crate) fn check(workspace: &Workspace) -> Result<()> {
+    let listed = shell::output(&mut shell::command("git", ["ls-files", "crates"], &workspace.root))?;
+    let mut crates: BTreeMap<&str, Arrows> = BTreeMap::new();
+    for path in listed.lines().filter(|path| path.ends_with(".rs")) {
+        let Some((name, module)) = place(path) else { continue };
+        let file = workspace.root.join(path);
+        // It may be gone, and that not committed yet.
+        if !Path::is_file(&file) {
+            continue;
+        }
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {path}"))?;
+        let arrows = crates.entry(name).or_default().entry(module.to_owned()).or_default();
+        arrows.extend(used(&text).into_iter().filter(|used| used != module));
+    }
+    let mut wrong = Vec::new();
+    for (name, arrows) in &crates {
+        let known: BTreeSet<&str> = KNOWN.iter().filter(|(known, _)| known == name).flat_map(|(_, modules)| *modules).copied().collect();
+        let mut found = BTreeSet::new();
+        for circle in circles(arrows) {
+            let new: Vec<&str> = circle.iter().map(String::as_str).filter(|module| !known.contains(module)).collect();
+            if !new.is_empty() {
+                wrong.push(format!("{name}: {} use each other in a circle: {}", new.join(", "), shown(&circle, arrows)));
+            }
+            found.extend(circle);
+        }
+        let mended: Vec<&str> = known.into_iter().filter(|module| !found.contains(*module)).collect();
+        if !mended.is_empty() {
+            wrong.push(format!("{name}: {} are in no circle any more; take them off the list in xtask/src/modules.rs", mended.join(", ")));
+        }
+    }
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("\n"));
+    }
+    Ok(())
+}
+
+/// The crate and the top module of a source file; `None` of files that are no part of a library, and of its root.
+fn place(path: &str) -> Option<(&str, &str)> {
+    let (name, within) = path.strip_prefix("crates/")?.split_once("/src/")?;
+    let top = within.split('/').next()?;
+    let module = top.strip_suffix(".rs").unwrap_or(top);
+    let is_test = within == "tests.rs" || within.ends_with("/tests.rs") || within.contains("/tests/");
+    (!matches!(module, "lib" | "main" | "bin") && !is_test).then_some((name, module))
+}
+
+/// The modules of its own crate that a file names, without its tests and comments.
+fn used(text: &str) -> BTreeSet<String> {
+    let mut modules = BTreeSet::new();
+    let code: String = text
+        .lines()
+        .take_while(|line| !line.starts_with("#[cfg(test)]"))
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    for (at, _) in code.match_indices("crate::") {
+        // `$crate` and names that end so are something else.
+        if code.get(..at).is_some_and(|before| before.ends_with(|last: char| last.is_alphanumeric() || "_$".contains(last))) {
+            continue;
+        }
+        let rest = code.get(at + "crate::".len()..).unwrap_or_default();
+        match rest.strip_prefix('{') {
+            Some(list) => modules.extend(items(list)),
+            None => modules.extend(name(rest)),
+        }
+    }
+    modules
+}
+
+/// The first names of the items of a list, up to the brace that ends it.
+fn items(list: &str) -> Vec<String> {
+    let (mut depth, mut begins, mut found) = (0_usize, true, Vec::new());
+    for (at, character) in list.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => begins = true,
+            _ if begins && !character.is_whitespace() => {
+                found.extend(list.get(at..).and_then(name));
+                begins = false;
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The name at the beginning of a text, if it is that of a module: types begin with another case.
+fn name(text: &str) -> Option<String> {
+    let name: String = text.chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect();
+    name.starts_with(|first: char| first.is_ascii_lowercase()).then_some(name)
+}
+
+/// The circles among modules: groups in which each is used by each, over others or not.
+fn circles(arrows: &Arrows) -> Vec<BTreeSet<String>> {
+    let reached = |from: &str| {
+        let (mut seen, mut left) = (BTreeSet::new(), vec![from.to_owned()]);
+        while let Some(next) = left.pop() {
+            let others = arrows.get(&next).into_iter().flatten().filter(|other| arrows.contains_key(*other));
+            for other in others.cloned().collect::<Vec<_>>() {
+                if seen.insert(other.clone()) {
+                    left.push(other);
+                }
+            }
+        }
+        seen
+    };
+    let reach: BTreeMap<&str, BTreeSet<String>> = arrows.keys().map(|module| (module.as_str(), reached(module))).collect();
+    let mut groups: BTreeSet<BTreeSet<String>> = BTreeSet::new();
+    for (module, all) in &reach {
+        if all.contains(*module) {
+            let within = all.iter().filter(|other| reach.get(other.as_str()).is_some_and(|back| back.contains(*module)));
+            groups.insert(within.cloned().collect());
+        }
+    }
+    groups.into_iter().collect()
+}
+
+/// The arrows within a circle, for whoever has to mend it.
+fn shown(circle: &BTreeSet<String>, arrows: &Arrows) -> String {
+    let of = |module: &String| {
+        let used = arrows.get(module).into_iter().flatten().filter(|used| circle.contains(*used));
+        format!("{module} -> {}", used.cloned().collect::<Vec<_>>().join(", "))
+    };
+    circle.iter().map(of).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrows(of: &[(&str, &[&str])]) -> Arrows {
+        let one = |(module, used): &(&str, &[&str])| ((*module).to_owned(), used.iter().map(|used| (*used).to_owned()).collect());
+        of.iter().map(one).collect()
+    }
+
+    #[test]
+    fn imports_are_arrows() {
+        let text = "use crate::error::Failed;\nuse crate::{Grid, map::{Map, cell}, names};\n// crate::comment\nfn f() { crate::call::of(); $crate::macros!(); }\n\
+                    #[cfg(test)]\nmod tests { use crate::testing; }\n";
+        assert_eq!(used(text).into_iter().collect::<Vec<_>>(), ["call", "error", "map", "names"]);
+    }
+
+    #[test]
+    fn circles_are_found_and_chains_are_not() {
+        let chain = arrows(&[("a", &["b"]), ("b", &["c", "Elsewhere"]), ("c", &[])]);
+        assert!(circles(&chain).is_empty());
+        let two = arrows(&[("a", &["b"]), ("b", &["c"]), ("c", &["a"]), ("d", &["a", "e"]), ("e", &["d"])]);
+        let found: Vec<Vec<String>> = circles(&two).into_iter().map(|circle| circle.into_iter().collect()).collect();
+        assert_eq!(found, [vec!["a", "b", "c"], vec!["d", "e"]]);
+    }
+
+    #[test]
+    fn tests_and_roots_are_no_modules() {
+        assert_eq!(place("crates/filbert-grid/src/map.rs"), Some(("filbert-grid", "map")));
+        assert_eq!(place("crates/filbert-grid/src/query/reader.rs"), Some(("filbert-grid", "query")));
+        for other in ["crates/filbert-grid/src/lib.rs", "crates/filbert-grid/tests/cluster.rs", "crates/filbert-query/src/catalog/tests.rs"] {
+            assert_eq!(place(other), None, "{other}");
+        }
+    }
+}
