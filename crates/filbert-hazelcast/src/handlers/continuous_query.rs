@@ -268,6 +268,7 @@ pub(crate) fn take_over(grid: &Arc<Grid>, config: &DoorConfig, caches: &Arc<Quer
                 map.follow_copies(create.spec(filter), sink)
             })?;
             cache.begin_anew();
+            caches.announce(&cache);
             Ok(())
         };
         if let Err(failure) = taken() {

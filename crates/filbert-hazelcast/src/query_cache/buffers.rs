@@ -439,6 +439,47 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_while_a_content_is_made_anew_is_numbered_behind_it() {
+        let budget = MemoryBudget::new(100_000, "max");
+        let mut buffers = Buffers::new(settings(), budget.empty());
+        let now = Instant::now();
+        append(&mut buffers, "1", now);
+        assert_eq!(told(&mut buffers, now), [1]);
+        buffers.set_aside(LANE);
+        append(&mut buffers, "2", now);
+        append(&mut buffers, "3", now);
+        assert!(told(&mut buffers, now).is_empty());
+        // Seven entries and what goes ahead of them.
+        let kept = buffers.go_on(LANE, 8).unwrap();
+        kept.into_iter().for_each(|change| buffers.append(LANE, change));
+        append(&mut buffers, "4", now);
+        assert_eq!(told(&mut buffers, now), [9, 10, 11]);
+        drop(buffers);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_content_that_has_missed_a_change_is_made_once_more_or_leaves_a_gap() {
+        let now = Instant::now();
+        let mut buffers = buffers(Settings { bytes_max: 600, ..settings() });
+        append(&mut buffers, "1", now);
+        assert_eq!(told(&mut buffers, now), [1]);
+        buffers.set_aside(LANE);
+        (0..10).for_each(|_| append(&mut buffers, "more than is kept", now));
+        assert_eq!(buffers.go_on(LANE, 3), None);
+        buffers.set_aside(LANE);
+        buffers.leave();
+        append(&mut buffers, "while the client is away", now);
+        buffers.come_back();
+        assert_eq!(buffers.go_on(LANE, 3), None);
+        buffers.set_aside(LANE);
+        append(&mut buffers, "2", now);
+        buffers.give_up(LANE);
+        append(&mut buffers, "3", now);
+        assert_eq!(told(&mut buffers, now), [3], "the client sees that something is lost");
+    }
+
+    #[test]
     fn of_the_waiting_changes_of_a_key_the_last_is_told() {
         let delay = Duration::from_secs(9);
         let now = Instant::now();

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::{Duration, Instant},
 };
 
@@ -19,6 +19,8 @@ pub(crate) struct QueryCaches {
     pub(super) registry: Mutex<Registry>,
     /// That of the caches and what they keep.
     pub(super) budget: MemoryBudget,
+    /// Whether others may have to be asked to stand by for one.
+    pub(super) unannounced: AtomicBool,
 }
 
 #[derive(Default)]
@@ -46,7 +48,7 @@ impl QueryCaches {
     /// None yet; all together take a quarter of the budget at most, so that others have room whatever waits for them.
     pub(crate) fn new(budget: &MemoryBudget) -> Self {
         let budget = budget.share(budget.bytes_max() / 4, "buffers_bytes_max, of which query caches have a quarter");
-        Self { registry: Mutex::default(), budget }
+        Self { registry: Mutex::default(), budget, unannounced: AtomicBool::new(false) }
     }
 
     /// Has events of the caches of this name sent to a client; its own caches of that name, which keep changes again if it was away.
@@ -187,7 +189,8 @@ impl QueryCaches {
             ended.extend(of_map.extract_if(|_, cache| is_over(cache)).map(|(_, cache)| cache));
         }
         registry.caches.retain(|_, of_map| !of_map.is_empty());
-        registry.standbys.retain(|_, standby| !standby.is_over(now, timeout, clients));
+        let Registry { standbys, channels, .. } = &mut *registry;
+        standbys.retain(|(_, name), standby| !standby.is_over(now, timeout, channels.get(name)));
         // The registry has one reference, each cache another.
         registry.channels.retain(|_, channel| Arc::strong_count(channel) > 1 || !channel.is_empty());
         drop(registry);

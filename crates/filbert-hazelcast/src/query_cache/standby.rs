@@ -13,14 +13,15 @@
 //! back, and tell the client more: until then nobody else may, see the head of `mod.rs`.
 
 use std::{
-    sync::{Arc, Weak},
+    collections::HashMap,
+    sync::{Arc, Weak, atomic::Ordering},
     time::{Duration, Instant},
 };
 
-use filbert_grid::{Clients, ClusterView, GridError, PartitionId, Reservation, check_name};
+use filbert_grid::{ClusterView, GridError, PartitionId, Reservation, check_name};
 use filbert_wire::{CorrelationId, Uuid};
 
-use super::QueryCaches;
+use super::{Channel, QueryCache, QueryCaches, registry::Registry};
 use crate::link::Link;
 
 /// How long after its connection has ended a home counts as lost. A broken connection is made again in half a second.
@@ -71,9 +72,15 @@ impl Standby {
         }
     }
 
-    pub(super) fn is_over(&self, now: Instant, timeout: Duration, clients: &Clients) -> bool {
-        let is_long_gone = |since| now.saturating_duration_since(since) > timeout;
-        self.since.is_some_and(|since| is_long_gone(since) && !clients.is_connected(self.owner))
+    /// Whether nobody has listened to the cache for `timeout`, since its home was lost.
+    pub(super) fn is_over(&self, now: Instant, timeout: Duration, channel: Option<&Arc<Channel>>) -> bool {
+        let is_long_gone = self.since.is_some_and(|since| now.saturating_duration_since(since) > timeout);
+        is_long_gone && channel.is_none_or(|channel| !self.is_heard(channel))
+    }
+
+    /// Whether its client listens here.
+    fn is_heard(&self, channel: &Channel) -> bool {
+        channel.0.lock().iter().any(|subscriber| subscriber.owner == self.owner)
     }
 
     fn is_lost(&self, now: Instant) -> bool {
@@ -139,14 +146,10 @@ impl QueryCaches {
         }
         let first = view.members.iter().find(|member| !member.is_lite).map(|member| member.uuid);
         let is_mine = |standby: &Standby| view.member(standby.home).is_none() && first == Some(itself);
-        let super::registry::Registry { standbys, channels, .. } = &mut *registry;
+        let Registry { standbys, channels, .. } = &mut *registry;
         let mut mine = Vec::new();
         for ((map, name), standby) in standbys.iter_mut().filter(|(_, standby)| standby.is_lost(now)) {
-            let channel = channels.get(name);
-            let listens = |channel: &&Arc<super::Channel>| {
-                channel.0.lock().iter().any(|subscriber| subscriber.owner == standby.owner)
-            };
-            let Some(channel) = channel.filter(listens) else { continue };
+            let Some(channel) = channels.get(name).filter(|channel| standby.is_heard(channel)) else { continue };
             if is_mine(standby) {
                 mine.push((map.clone(), name.clone()));
             } else if !standby.is_told {
@@ -159,10 +162,34 @@ impl QueryCaches {
     }
 
     /// The cache that other members were asked by this registration to stand by for, if it has not ended.
-    pub(crate) fn registered(&self, registration: Uuid) -> Option<Arc<super::QueryCache>> {
+    pub(crate) fn registered(&self, registration: Uuid) -> Option<Arc<QueryCache>> {
         let registry = self.registry.lock();
-        let mut caches = registry.caches.values().flat_map(std::collections::HashMap::values);
+        let mut caches = registry.caches.values().flat_map(HashMap::values);
         caches.find(|cache| *cache.registered.lock() == Some(registration) && !cache.is_closed()).cloned()
+    }
+
+    /// Has others asked to stand by for a cache that this member has taken over, by the next turn of a connection of its client.
+    pub(crate) fn announce(&self, cache: &QueryCache) {
+        self.unannounced.store(true, Ordering::Release);
+        for subscriber in cache.channel.0.lock().iter().filter(|subscriber| subscriber.owner == cache.wanted.owner) {
+            subscriber.link.outbox.poke();
+        }
+    }
+
+    /// Whether there may be such a cache.
+    #[inline]
+    pub(crate) fn any_unannounced(&self) -> bool {
+        self.unannounced.load(Ordering::Acquire)
+    }
+
+    /// Those of a client.
+    pub(crate) fn unannounced_of(&self, client: Uuid) -> Vec<Arc<QueryCache>> {
+        let registry = self.registry.lock();
+        let caches = registry.caches.values().flat_map(HashMap::values);
+        let unannounced = caches.filter(|cache| cache.registered.lock().is_none() && !cache.is_closed());
+        let (own, others): (Vec<_>, Vec<_>) = unannounced.cloned().partition(|cache| cache.wanted.owner == client);
+        self.unannounced.store(others.iter().any(|cache| !cache.channel.is_empty()), Ordering::Release);
+        own
     }
 
     /// Whether this member keeps caches.
@@ -181,7 +208,7 @@ impl QueryCaches {
     /// Ends all caches and has their clients know: this member does not hear of all changes any more.
     pub(crate) fn end_all(&self) {
         let caches = std::mem::take(&mut self.registry.lock().caches);
-        for cache in caches.values().flat_map(std::collections::HashMap::values) {
+        for cache in caches.values().flat_map(HashMap::values) {
             cache.close();
             cache.tell_loss();
         }

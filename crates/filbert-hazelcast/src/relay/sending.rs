@@ -201,7 +201,14 @@ impl Session {
     #[cold]
     pub(crate) fn look_after_relays(&mut self) {
         let change_count = self.views.change_count();
+        if self.relays.is_some() && self.caches.any_unannounced() {
+            for cache in self.caches.unannounced_of(self.client) {
+                self.have_others_stand_by(&cache, Box::new(|| ()));
+            }
+        }
         let Some(relays) = &mut self.relays else { return };
+        // What was pushed just now is sent.
+        relays.flush();
         relays.drained();
         let broken = relays.traffic.take_broken();
         if relays.changes_seen == change_count && !broken {

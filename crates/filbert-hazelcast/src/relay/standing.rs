@@ -90,7 +90,9 @@ impl Session {
         let correlation = relays.next_own_correlation();
         // No listener's id begins like this.
         let local = Uuid::from_u64_pair(u64::MAX, correlation.0.cast_unsigned());
-        *cache.registered.lock() = Some(local);
+        if let Some(before) = cache.registered.lock().replace(local) {
+            relays.listeners.remove(before);
+        }
         let (map, id) = (cache.map().name(), ID);
         let request = &encode(correlation, relays.itself, &cache.wanted().request)[..];
         relays.listeners.add(local, id, correlation, request, map);
