@@ -289,7 +289,26 @@ fn a_lost_home_is_told_and_the_cache_is_made_anew_when_it_has_left() {
     model.put(&mut writer, 301, "a");
     copy.hear_all(&mut at_1, &model.matching());
     assert!(copy.broken.is_empty());
-    assert!(destroys(&mut clients[0]));
+
+    // Who took it over is lost as well. The first loss was told by both.
+    let mut at_2 = clients.remove(0);
+    copy.hear_until(&mut at_2, |copy| copy.broken.len() == PARTITIONS as usize);
+    copy.broken.clear();
+    members.0[1].loopback.settle();
+    (0..GROUPS).filter(|group| group % 3 < 2).for_each(|group| members.move_group(group, 2));
+    members.0[1].server.stop();
+    drop((at_1, writer));
+    copy.hear_until(&mut at_2, |copy| copy.broken.len() == PARTITIONS as usize);
+    let left = members.0[2].uuid();
+    let mut view = members.0[2].told.now();
+    view.members.retain(|member| member.uuid == left);
+    view.members_version += 1;
+    members.0[2].told.set(view);
+    let mut writer = members.0[2].server.client();
+    model.remove(&mut writer, 201);
+    copy.hear_until(&mut at_2, |copy| copy.broken.is_empty());
+    copy.hear_all(&mut at_2, &model.matching());
+    assert!(destroys(&mut at_2));
 }
 
 #[test]
