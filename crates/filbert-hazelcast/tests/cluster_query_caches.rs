@@ -120,7 +120,7 @@ impl Copy {
     fn hear(&mut self, client: &mut Client) {
         let event = client.event();
         match event.message().id() {
-            id if id == MessageId(0x16_04_02) => {
+            MessageId(0x16_04_02) => {
                 self.take(&event.decode::<add_listener::QueryCacheSingleEvent<'_>>().data);
             }
             _ => {

