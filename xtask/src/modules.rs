@@ -15,13 +15,83 @@ use crate::{shell, shell::Workspace};
 const KNOWN: &[(&str, &[&str])] = &[
     ("filbert-client", &["call", "cluster", "handshake", "inner", "registration", "schemas"]),
     ("filbert-client", &["connection", "io"]),
-    ("filbert-cluster", &["appending", "clock", "group", "link", "origins", "proposer", "raft_log", "replica", "snapshot", "types", "upkeep", "wire"]),
+    (
+        "filbert-cluster",
+        &[
+            "appending",
+            "clock",
+            "group",
+            "link",
+            "origins",
+            "proposer",
+            "raft_log",
+            "replica",
+            "snapshot",
+            "types",
+            "upkeep",
+            "wire",
+        ],
+    ),
     ("filbert-data", &["fields", "ids"]),
-    ("filbert-grid", &["clients", "cluster", "config", "definitions", "errors", "eviction", "grid", "indexes", "layouts", "listeners", "map", "map_core", "metrics", "objects", "patterns", "query", "replication", "schemas", "shared", "signatures", "tap", "together"]),
-    ("filbert-hazelcast", &["authentication", "change", "connection", "deferred", "handlers", "migrations", "relay", "rows", "session", "view", "views"]),
+    (
+        "filbert-grid",
+        &[
+            "clients",
+            "cluster",
+            "config",
+            "definitions",
+            "errors",
+            "eviction",
+            "grid",
+            "indexes",
+            "layouts",
+            "listeners",
+            "map",
+            "map_core",
+            "metrics",
+            "objects",
+            "patterns",
+            "query",
+            "replication",
+            "schemas",
+            "shared",
+            "signatures",
+            "tap",
+            "together",
+        ],
+    ),
+    (
+        "filbert-hazelcast",
+        &[
+            "authentication",
+            "change",
+            "connection",
+            "deferred",
+            "handlers",
+            "migrations",
+            "relay",
+            "rows",
+            "session",
+            "view",
+            "views",
+        ],
+    ),
     ("filbert-http", &["cluster", "console", "console_sources", "routes", "sql"]),
     ("filbert-links", &["dial", "shared", "way"]),
-    ("filbert-member", &["administration", "asking", "departed", "forwarding", "greeting", "reading", "recovery", "replicator", "service"]),
+    (
+        "filbert-member",
+        &[
+            "administration",
+            "asking",
+            "departed",
+            "forwarding",
+            "greeting",
+            "reading",
+            "recovery",
+            "replicator",
+            "service",
+        ],
+    ),
     ("filbert-postgres", &["connection", "copy", "door", "portals", "rows", "run", "session"]),
     ("filbert-store", &["journal", "map", "partition", "put", "share", "snapshot", "touch"]),
     ("filbert-wire", &["codec", "error", "error_message", "message", "sql_page", "structure", "table"]),
@@ -47,18 +117,26 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     }
     let mut wrong = Vec::new();
     for (name, arrows) in &crates {
-        let known: BTreeSet<&str> = KNOWN.iter().filter(|(known, _)| known == name).flat_map(|(_, modules)| *modules).copied().collect();
+        let known: BTreeSet<&str> =
+            KNOWN.iter().filter(|(known, _)| known == name).flat_map(|(_, modules)| *modules).copied().collect();
         let mut found = BTreeSet::new();
         for circle in circles(arrows) {
             let new: Vec<&str> = circle.iter().map(String::as_str).filter(|module| !known.contains(module)).collect();
             if !new.is_empty() {
-                wrong.push(format!("{name}: {} use each other in a circle: {}", new.join(", "), shown(&circle, arrows)));
+                wrong.push(format!(
+                    "{name}: {} use each other in a circle: {}",
+                    new.join(", "),
+                    shown(&circle, arrows)
+                ));
             }
             found.extend(circle);
         }
         let mended: Vec<&str> = known.into_iter().filter(|module| !found.contains(*module)).collect();
         if !mended.is_empty() {
-            wrong.push(format!("{name}: {} are in no circle any more; take them off the list in xtask/src/modules.rs", mended.join(", ")));
+            wrong.push(format!(
+                "{name}: {} are in no circle any more; take them off the list in xtask/src/modules.rs",
+                mended.join(", ")
+            ));
         }
     }
     if !wrong.is_empty() {
@@ -87,7 +165,10 @@ fn used(text: &str) -> BTreeSet<String> {
         .collect();
     for (at, _) in code.match_indices("crate::") {
         // `$crate` and names that end so are something else.
-        if code.get(..at).is_some_and(|before| before.ends_with(|last: char| last.is_alphanumeric() || "_$".contains(last))) {
+        if code
+            .get(..at)
+            .is_some_and(|before| before.ends_with(|last: char| last.is_alphanumeric() || "_$".contains(last)))
+        {
             continue;
         }
         let rest = code.get(at + "crate::".len()..).unwrap_or_default();
@@ -138,11 +219,13 @@ fn circles(arrows: &Arrows) -> Vec<BTreeSet<String>> {
         }
         seen
     };
-    let reach: BTreeMap<&str, BTreeSet<String>> = arrows.keys().map(|module| (module.as_str(), reached(module))).collect();
+    let reach: BTreeMap<&str, BTreeSet<String>> =
+        arrows.keys().map(|module| (module.as_str(), reached(module))).collect();
     let mut groups: BTreeSet<BTreeSet<String>> = BTreeSet::new();
     for (module, all) in &reach {
         if all.contains(*module) {
-            let within = all.iter().filter(|other| reach.get(other.as_str()).is_some_and(|back| back.contains(*module)));
+            let within =
+                all.iter().filter(|other| reach.get(other.as_str()).is_some_and(|back| back.contains(*module)));
             groups.insert(within.cloned().collect());
         }
     }
@@ -163,7 +246,9 @@ mod tests {
     use super::*;
 
     fn arrows(of: &[(&str, &[&str])]) -> Arrows {
-        let one = |(module, used): &(&str, &[&str])| ((*module).to_owned(), used.iter().map(|used| (*used).to_owned()).collect());
+        let one = |(module, used): &(&str, &[&str])| {
+            ((*module).to_owned(), used.iter().map(|used| (*used).to_owned()).collect())
+        };
         of.iter().map(one).collect()
     }
 
@@ -187,7 +272,11 @@ mod tests {
     fn tests_and_roots_are_no_modules() {
         assert_eq!(place("crates/filbert-grid/src/map.rs"), Some(("filbert-grid", "map")));
         assert_eq!(place("crates/filbert-grid/src/query/reader.rs"), Some(("filbert-grid", "query")));
-        for other in ["crates/filbert-grid/src/lib.rs", "crates/filbert-grid/tests/cluster.rs", "crates/filbert-query/src/catalog/tests.rs"] {
+        for other in [
+            "crates/filbert-grid/src/lib.rs",
+            "crates/filbert-grid/tests/cluster.rs",
+            "crates/filbert-query/src/catalog/tests.rs",
+        ] {
             assert_eq!(place(other), None, "{other}");
         }
     }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::address::free_address;
 use crate::error::{BenchError, Result};
 use crate::http;
 use crate::process::Usage;
-use crate::address::free_address;
 use crate::server::{RETRY, START_MAX, Server, filbert_member};
 
 /// Members that hold each partition, where there are so many: the default of `--replicas`.

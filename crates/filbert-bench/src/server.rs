@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::error::{BenchError, Result};
 use crate::address::free_address;
+use crate::error::{BenchError, Result};
 use crate::java::JavaProject;
 use crate::process::Usage;
 use crate::session::{Session, Target};

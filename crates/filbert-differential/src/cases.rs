@@ -10,8 +10,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::compare::{How, Verdict, compare};
-use crate::postgres::Parameter;
 use crate::finding::Finding;
+use crate::postgres::Parameter;
 use crate::report::Report;
 use crate::server::Server;
 

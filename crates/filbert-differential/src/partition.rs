@@ -4,13 +4,13 @@
 use anyhow::Result;
 
 use crate::compare::{How, Kind, Verdict, cause, compare, same_rows, without_signs_of_zeros};
+use crate::finding::Finding;
 use crate::generate::Generator;
 use crate::generate::functions::Functions;
 use crate::generate::partition::{Combine, Partition};
 use crate::generate::schema::Schema;
 use crate::outcome::{Outcome, Row};
 use crate::random::Random;
-use crate::finding::Finding;
 use crate::report::Report;
 use crate::rounds::Span;
 use crate::session::{Session, Way};

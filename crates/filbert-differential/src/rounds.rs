@@ -3,12 +3,12 @@
 use anyhow::{Context, Result};
 
 use crate::compare::{Kind, Verdict, cause};
+use crate::finding::Finding;
 use crate::generate::Generator;
 use crate::generate::functions::Functions;
 use crate::generate::schema::{Schema, Table};
 use crate::outcome::Outcome;
 use crate::random::Random;
-use crate::finding::Finding;
 use crate::report::Report;
 use crate::session::{Case, Session, Trial, Variant, Way};
 use crate::tree::{Dialect, Statement, print, shrink};

@@ -118,6 +118,12 @@ pub trait EntrySink: Send + Sync {
     fn partition_emptied(&self, kind: EventKind, partition: PartitionId) {
         let _ = (kind, partition);
     }
+
+    /// Is told that a partition's entries were replaced as a whole, by those that another member has sent: what has changed was told to nobody
+    /// here. Of interest to those who follow a copy, see [`Map::follow_copies`](crate::Map::follow_copies).
+    fn partition_replaced(&self, partition: PartitionId) {
+        let _ = partition;
+    }
 }
 
 impl<F: Fn(&EntryEvent<'_>) + Send + Sync> EntrySink for F {
@@ -130,6 +136,8 @@ struct Registered {
     id: ListenerId,
     spec: ListenerSpec,
     sink: Arc<dyn EntrySink>,
+    /// Whether it hears of all changes of this member's copies, also of those that another member tells of.
+    follows: bool,
 }
 
 /// The listeners of one map.
@@ -137,6 +145,8 @@ struct Registered {
 pub(crate) struct Listeners {
     all: RwLock<Vec<Registered>>,
     count: AtomicUsize,
+    /// How many of them follow copies.
+    following: AtomicUsize,
 }
 
 impl Listeners {
@@ -146,9 +156,20 @@ impl Listeners {
         self.count.load(Ordering::Acquire) > 0
     }
 
-    pub(crate) fn add(&self, id: ListenerId, spec: ListenerSpec, sink: Arc<dyn EntrySink>) {
+    /// Whether anyone hears of a change: of one that another member tells of, only who follows copies does.
+    #[inline]
+    pub(crate) fn any_hears(&self, tells: bool) -> bool {
+        if tells { self.any() } else { self.following.load(Ordering::Acquire) > 0 }
+    }
+
+    pub(crate) fn add(&self, id: ListenerId, spec: ListenerSpec, sink: Arc<dyn EntrySink>, follows: bool) {
         let mut all = self.all.write();
-        all.push(Registered { id, spec, sink });
+        all.push(Registered { id, spec, sink, follows });
+        self.count(&all);
+    }
+
+    fn count(&self, all: &[Registered]) {
+        self.following.store(all.iter().filter(|registered| registered.follows).count(), Ordering::Release);
         self.count.store(all.len(), Ordering::Release);
     }
 
@@ -168,10 +189,10 @@ impl Listeners {
     /// Gives all to another map.
     pub(crate) fn move_to(&self, other: &Self) {
         let mut taken = std::mem::take(&mut *self.all.write());
-        self.count.store(0, Ordering::Release);
+        self.count(&[]);
         let mut all = other.all.write();
         all.append(&mut taken);
-        other.count.store(all.len(), Ordering::Release);
+        other.count(&all);
     }
 
     fn retain(&self, keep: impl Fn(&Registered) -> bool) -> usize {
@@ -181,20 +202,30 @@ impl Listeners {
         let mut all = self.all.write();
         let before = all.len();
         all.retain(keep);
-        self.count.store(all.len(), Ordering::Release);
+        self.count(&all);
         before - all.len()
     }
 
-    /// Tells everyone that a change of the whole map has come through a partition.
-    pub(crate) fn partition_emptied(&self, kind: EventKind, partition: PartitionId) {
-        for registered in self.all.read().iter() {
+    /// Tells everyone that a change of the whole map has come through a partition; if another member tells of it, those who follow copies.
+    pub(crate) fn partition_emptied(&self, kind: EventKind, partition: PartitionId, tells: bool) {
+        for registered in self.all.read().iter().filter(|registered| tells || registered.follows) {
             registered.sink.partition_emptied(kind, partition);
         }
     }
 
-    /// Tells everyone who wants to hear of it; values are left out for those who did not ask for them.
-    pub(crate) fn deliver(&self, event: &EntryEvent<'_>) {
-        for registered in self.all.read().iter() {
+    /// Tells those who follow copies that a partition's entries were replaced as a whole.
+    pub(crate) fn partition_replaced(&self, partition: PartitionId) {
+        if self.any_hears(false) {
+            for registered in self.all.read().iter().filter(|registered| registered.follows) {
+                registered.sink.partition_replaced(partition);
+            }
+        }
+    }
+
+    /// Tells everyone who wants to hear of it, or, if another member tells of it, those who follow copies; values are left out for those who
+    /// did not ask for them.
+    pub(crate) fn deliver(&self, event: &EntryEvent<'_>, tells: bool) {
+        for registered in self.all.read().iter().filter(|registered| tells || registered.follows) {
             let spec = &registered.spec;
             let of_key = match (&spec.key, event.key) {
                 (Some(wanted), Some(key)) => wanted.as_bytes() == key,

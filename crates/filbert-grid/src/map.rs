@@ -435,7 +435,7 @@ impl Map {
                 _ => 0,
             });
             if self.core.listeners.any() {
-                self.core.listeners.partition_emptied(kind, partition);
+                self.core.listeners.partition_emptied(kind, partition, true);
             }
         }
         if self.core.listeners.any() {
@@ -449,9 +449,23 @@ impl Map {
     /// # Errors
     /// There are as many listeners as the settings allow, or the map was destroyed.
     pub fn add_listener(&self, spec: ListenerSpec, sink: Arc<dyn EntrySink>) -> Result<ListenerId, GridError> {
+        self.listen(spec, sink, false)
+    }
+
+    /// As [`Map::add_listener`], for who follows this member's copies of the partitions: it hears of every change that is made to them here,
+    /// once and in the order of the log, whoever leads and tells other listeners. Changes of partitions that this member does not hold, it does
+    /// not hear of; when one has come as a whole, it is told so ([`EntrySink::partition_replaced`]).
+    ///
+    /// # Errors
+    /// As [`Map::add_listener`].
+    pub fn follow_copies(&self, spec: ListenerSpec, sink: Arc<dyn EntrySink>) -> Result<ListenerId, GridError> {
+        self.listen(spec, sink, true)
+    }
+
+    fn listen(&self, spec: ListenerSpec, sink: Arc<dyn EntrySink>, follows: bool) -> Result<ListenerId, GridError> {
         self.shared.reserve_listener()?;
         let id = ListenerId(self.shared.uuids.next());
-        self.core.listeners.add(id, spec, sink);
+        self.core.listeners.add(id, spec, sink, follows);
         self.keep_unless_destroyed(id)
     }
 

@@ -370,7 +370,7 @@ impl Shared {
             member: self.member,
             affected,
         };
-        map.listeners.deliver(&event);
+        map.listeners.deliver(&event, true);
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Tap<'t> {
     map: Option<&'t MapCore>,
     /// Whether entries that come and go are counted here; eviction by count has done so already.
     counts: bool,
-    /// Whether listeners and near caches hear of it: from one member alone.
+    /// Whether listeners and near caches hear of it: from one member alone. Who follows copies hears of all that this member has.
     tells: bool,
     freed: Freed,
 }
@@ -48,7 +48,7 @@ impl<'t> Tap<'t> {
 
     fn pass_on(&self, map: &MapCore, event: &Event<'_>) {
         let whole_map = matches!(event.kind, EventKind::Cleared | EventKind::EvictedAll);
-        if map.near_caches.any() {
+        if self.tells && map.near_caches.any() {
             map.near_caches.deliver(&Invalidation {
                 partition: event.partition,
                 key: (!whole_map).then_some(event.key),
@@ -58,8 +58,8 @@ impl<'t> Tap<'t> {
             });
         }
         // A change of the whole map is told once for the member, by whoever goes through the partitions.
-        if !whole_map && map.listeners.any() {
-            map.listeners.deliver(&EntryEvent {
+        if !whole_map && map.listeners.any_hears(self.tells) {
+            let event = EntryEvent {
                 kind: event.kind,
                 partition: Some(event.partition),
                 key: Some(event.key),
@@ -67,7 +67,8 @@ impl<'t> Tap<'t> {
                 old_value: event.old_value,
                 member: self.shared.member,
                 affected: event.count,
-            });
+            };
+            map.listeners.deliver(&event, self.tells);
         }
     }
 }
@@ -87,16 +88,14 @@ impl Observer for Tap<'_> {
                 if self.counts {
                     map.count_entry(event);
                 }
-                if self.tells && map.is_watched() {
+                if map.is_watched() {
                     self.pass_on(map, event);
                 }
             }
             None => {
                 if let Some(map) = self.shared.map_by_id(event.map) {
                     map.count_entry(event);
-                    if self.tells {
-                        self.pass_on(&map, event);
-                    }
+                    self.pass_on(&map, event);
                 }
             }
         }

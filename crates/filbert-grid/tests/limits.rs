@@ -110,8 +110,10 @@ fn room_comes_back_with_removals_expiry_and_clearing() {
 #[test]
 fn percentages_of_the_memory_limit_are_kept() {
     let max = 16 << 20;
+    // A percentage is of whole bytes, rounded down.
+    let free = max - max / 100 * 50;
     for (policy, percent, allowed) in
-        [(MaxSizePolicy::UsedHeapPercentage, 25, max / 4), (MaxSizePolicy::FreeNativeMemoryPercentage, 50, max / 2)]
+        [(MaxSizePolicy::UsedHeapPercentage, 25, max / 4), (MaxSizePolicy::FreeNativeMemoryPercentage, 50, free)]
     {
         let mut config = GridConfig { memory_bytes_max: Some(max), ..GridConfig::default() };
         config.maps.insert("m", evicting(EvictionPolicy::Lru, policy, percent));

@@ -11,8 +11,9 @@ use common::loopback::{Loopback, Whims, is_refusal};
 use common::*;
 use filbert_grid::replication::{GroupId, InFlight, NotTaken, Part, Replicator, Role, SubmitError, Term, WhenLocked};
 use filbert_grid::{
-    Change, Environment, ErrorKind, EventKinds, Expected, Expiry, Grid, GridConfig, GridError, ListenerSpec, Map,
-    MapConfig, MapId, MapSettings, Millis, NotMade, PutMode, Refused, Reply, Together,
+    Change, EntryEvent, EntrySink, Environment, ErrorKind, EventKind, EventKinds, Expected, Expiry, Grid, GridConfig,
+    GridError, ListenerSpec, Map, MapConfig, MapId, MapSettings, Millis, NotMade, PartitionId, PutMode, Refused, Reply,
+    Together,
 };
 
 fn replicated(config: GridConfig, whims: Whims) -> (Member, Arc<Loopback>) {
@@ -296,6 +297,73 @@ fn a_statement_is_made_as_a_whole_or_says_that_it_is_not_known() {
         }
     }
     assert!(made > 0 && not_made > 0 && not_known > 0, "{made} {not_made} {not_known}");
+}
+
+/// Notes what comes as a whole beside what is heard of entries.
+struct Follows {
+    entries: Arc<dyn EntrySink>,
+    wholes: Arc<Mutex<Vec<String>>>,
+}
+
+impl EntrySink for Follows {
+    fn deliver(&self, event: &EntryEvent<'_>) {
+        self.entries.deliver(event);
+    }
+
+    fn partition_emptied(&self, kind: EventKind, _: PartitionId) {
+        self.wholes.lock().unwrap().push(format!("{kind:?}"));
+    }
+
+    fn partition_replaced(&self, partition: PartitionId) {
+        self.wholes.lock().unwrap().push(format!("{partition} replaced"));
+    }
+}
+
+#[test]
+fn who_follows_copies_hears_of_each_change_once_whoever_tells_of_it() {
+    let (leader, loopback) = replicated(GridConfig::default(), Whims { keeps_log: true, ..Whims::default() });
+    let map = leader.grid.map("m").unwrap();
+    let environment = Environment { clock: Arc::new(ManualClock::default()), random_seed: 43 };
+    let follower = Arc::new(Follower(loopback.clone()));
+    let follower = Grid::replicated(GridConfig::default(), environment, follower).unwrap();
+    let copy = follower.map_made(MapId(1), "m", MapSettings::default()).unwrap();
+    let spec = ListenerSpec { key: None, filter: None, include_value: true, kinds: EventKinds::ALL, connection: None };
+    let (told, follows, wholes) = (Heard::default(), Heard::default(), Arc::new(Mutex::new(Vec::new())));
+    copy.add_listener(spec.clone(), told.sink()).unwrap();
+    let sink = Arc::new(Follows { entries: follows.sink(), wholes: wholes.clone() });
+    let id = copy.follow_copies(spec, sink).unwrap();
+    let replay = |from: usize, role: Role| {
+        loopback.settle();
+        let log = loopback.log();
+        for (stamp, parts) in &log[from..] {
+            let mut parts: Vec<_> = parts.iter().map(|commands| Part { commands, answers: None }).collect();
+            follower.apply_batch(*stamp, role, &mut parts).unwrap();
+        }
+        log.len()
+    };
+    put(&map, caller(1, 1), 7, b"v");
+    put(&map, caller(1, 1), 7, b"w");
+    let seen = replay(0, Role::FOLLOWER);
+    assert_eq!((told.take(), follows.take()), (vec![], vec!["Added 7 ->v 1".to_owned(), "Updated 7 v>w 1".to_owned()]));
+    map.change(map.partition_of(&key(7)), caller(1, 1), Change::Delete { key: &key(7) }, |_| ()).unwrap();
+    // It leads by now, and tells others as well.
+    let seen = replay(seen, Role { leads: false, tells: true });
+    let removed = vec!["Removed 7 w>- 1".to_owned()];
+    assert_eq!((told.take(), follows.take()), (removed.clone(), removed));
+    map.clear(caller(1, 1)).unwrap();
+    replay(seen, Role::FOLLOWER);
+    let emptied = std::mem::take(&mut *wholes.lock().unwrap());
+    assert!(!emptied.is_empty() && emptied.iter().all(|what| what == "Cleared"), "{emptied:?}");
+
+    let group = group_of(&map, 7);
+    let (mut export, mut import) = (leader.grid.begin_export(group).unwrap(), follower.begin_import(group));
+    while let Some(page) = export.page(1 << 16) {
+        import.page(&page).unwrap();
+    }
+    follower.install(import);
+    assert!(wholes.lock().unwrap().contains(&format!("{} replaced", map.partition_of(&key(7)))));
+    assert_eq!((told.take(), follows.take()), (vec![], vec![]));
+    assert!(copy.remove_listener(id));
 }
 
 #[test]

@@ -90,7 +90,7 @@ pub(crate) fn later(
     correlation: CorrelationId,
     work: impl FnOnce(&Place, &mut Replies) -> Outcome + Send + 'static,
 ) -> Outcome {
-    run(Place::take(session)?, session, engine, correlation, work);
+    run(Place::take(session)?, session.config.reply_bytes_max, engine, correlation, work);
     Ok(())
 }
 
@@ -104,18 +104,18 @@ pub(crate) fn later_alone(
     let mut place = Place::take(session)?;
     place.parks = true;
     session.link.park();
-    run(place, session, engine, correlation, work);
+    run(place, session.config.reply_bytes_max, engine, correlation, work);
     Ok(())
 }
 
-fn run(
+/// As [`later`], with a place that was taken.
+pub(crate) fn run(
     place: Place,
-    session: &Session,
+    reply_bytes_max: usize,
     engine: &Arc<dyn QueryEngine>,
     correlation: CorrelationId,
     work: impl FnOnce(&Place, &mut Replies) -> Outcome + Send + 'static,
 ) {
-    let reply_bytes_max = session.config.reply_bytes_max;
     engine.run_later(Box::new(move || {
         if place.is_given_up() {
             return;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::{collections::HashMap, fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use filbert_grid::metrics::{DoorFigures, DoorMetrics};
-use filbert_grid::{Grid, MemoryBudget};
+use filbert_grid::{Cluster, Grid, GridError, MemoryBudget};
 use filbert_listen::{Guesses, ListenError, Listener};
 use parking_lot::Mutex;
 use tokio::{
@@ -15,8 +15,8 @@ use tokio::{
 use tracing::{debug, warn};
 
 use crate::{
-    DoorConfig, connection::Connection, link::Link, outbox::End, query_cache::QueryCaches, session::Session,
-    views::Views,
+    DoorConfig, connection::Connection, handlers::continuous_query, link::Link, outbox::End, query_cache::QueryCaches,
+    session::Session, views::Views,
 };
 
 /// How often the watch looks at the connections, at most and at least.
@@ -268,10 +268,30 @@ impl Door {
         }
     }
 
+    /// Follows where query caches are kept: by other members that may be lost, and here, as long as this member hears of all changes.
+    fn look_after_caches(&self, cluster: &Arc<dyn Cluster>, now: std::time::Instant) {
+        let (view, itself) = (cluster.view(), self.grid.member_uuid());
+        for (map, standby) in self.caches.follow_homes(now, &view, itself, self.grid.partition_count()) {
+            continuous_query::take_over(&self.grid, &self.config, &self.caches, &map, standby);
+        }
+        if self.caches.is_home() {
+            let caches = self.caches.clone();
+            cluster.catch_up(Box::new(move |caught_up| {
+                // Other errors pass: changes come later then, and none is lost.
+                if matches!(caught_up, Err(GridError::UnsupportedOperation(_))) {
+                    caches.end_all();
+                }
+            }));
+        }
+    }
+
     /// Ends connections that are silent, do not authenticate, or do not finish closing.
     fn look_after_links(&self) {
         let now = Instant::now();
         self.caches.sweep(now.into_std(), self.config.query_cache_orphan_timeout, self.grid.clients());
+        if let Some(cluster) = self.grid.cluster() {
+            self.look_after_caches(cluster, now.into_std());
+        }
         for watched in self.links.lock().values_mut() {
             let link = &watched.link;
             let reads = link.reads();

@@ -22,7 +22,7 @@ use crate::{
     kinds::kind_of,
     link::Link,
     query_cache::QueryCaches,
-    relay::{Relays, Way, scoped},
+    relay::{Relays, Way, scoped, standing},
     replies::{Mark, Replies, UNCOUNTED_BYTES},
     rows::{self, Row, submits},
     views::Views,
@@ -185,6 +185,7 @@ impl Session {
             Row::Queries(_) => Err(Failure::unsupported(id, NO_QUERIES)),
             Row::Refused(reason) => Err(Failure::unsupported(id, reason)),
             Row::Absent if self.is_relay && id == scoped::ID => scoped::handle(self, message),
+            Row::Absent if self.is_relay && id == standing::ID => standing::handle(self, message),
             Row::Absent => Err(Failure::unsupported(id, "this server does not serve it")),
         }
     }

@@ -11,10 +11,10 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 
 use crate::compare::{Kind, Verdict, compare};
+use crate::finding::Finding;
 use crate::outcome::{Answer, Outcome};
 use crate::postgres::Connection;
 use crate::random::Random;
-use crate::finding::Finding;
 use crate::report::Report;
 use crate::rounds::Span;
 

@@ -212,13 +212,15 @@ impl Applying<'_> {
         }
         map.note_deadlines(shared, self.cell, &command.change, command.now);
         self.follow_up(state, map, after);
-        match command.change {
-            _ if !tells => {}
-            Change::Clear if map.listeners.any() => map.listeners.partition_emptied(EventKind::Cleared, self.partition),
-            Change::EvictAll if map.listeners.any() => {
-                map.listeners.partition_emptied(EventKind::EvictedAll, self.partition);
-            }
-            _ => {}
+        let emptied = match command.change {
+            Change::Clear => Some(EventKind::Cleared),
+            Change::EvictAll => Some(EventKind::EvictedAll),
+            _ => None,
+        };
+        if let Some(kind) = emptied
+            && map.listeners.any_hears(tells)
+        {
+            map.listeners.partition_emptied(kind, self.partition, tells);
         }
         if !leads {
             return;

@@ -130,6 +130,7 @@ impl Grid {
             let summaries: usize = maps.iter().map(|map| map.layouts.signatures.partition_replaced()).sum();
             shared.account(state.partition.bytes() + summaries, partition.bytes());
             state.partition = partition;
+            maps.iter().for_each(|map| map.listeners.partition_replaced(id));
             replaced = maps;
         }
         // Until then lookups ask all partitions.

@@ -74,6 +74,8 @@ pub struct Loopback {
     clock: Arc<dyn Clock>,
     /// Those of [`Whims`] that a test may change.
     refused_percent: AtomicU64,
+    /// Members that apply what this one does.
+    copies: Mutex<Vec<Weak<Grid>>>,
 }
 
 impl State {
@@ -101,7 +103,14 @@ impl Loopback {
         };
         let refused_percent = AtomicU64::new(whims.refused_percent);
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        let loopback = Arc::new(Loopback { state, changed, whims, clock: environment.clock.clone(), refused_percent });
+        let loopback = Arc::new(Loopback {
+            state,
+            changed,
+            whims,
+            clock: environment.clock.clone(),
+            refused_percent,
+            copies: Mutex::default(),
+        });
         let grid = Grid::replicated(config, environment, loopback.clone()).unwrap();
         for _ in 0..whims.threads {
             let (loopback, grid) = (loopback.clone(), Arc::downgrade(&grid));
@@ -125,6 +134,11 @@ impl Loopback {
     /// Refuses so many of a hundred submissions from now on.
     pub fn refuse(&self, percent: u64) {
         self.refused_percent.store(percent, Ordering::SeqCst);
+    }
+
+    /// Has another member apply what this one does from now on, as one that follows. Both must have made the same maps in the same order.
+    pub fn copy_to(&self, grid: &Arc<Grid>) {
+        self.copies.lock().unwrap().push(Arc::downgrade(grid));
     }
 
     /// Applies nothing until [`Loopback::resume`].
@@ -221,6 +235,12 @@ impl Loopback {
             }
             let touches = grid.touches_for(&commands, stamp).unwrap();
             taken.push((touches, commands, (!is_unknown).then_some(answers)));
+        }
+        let copies = self.copies.lock().unwrap().clone();
+        for copy in copies.iter().filter_map(Weak::upgrade) {
+            let bytes = taken.iter().flat_map(|(touches, commands, _)| touches.iter().chain([commands]));
+            let mut parts: Vec<_> = bytes.map(|commands| Part { commands, answers: None }).collect();
+            copy.apply_batch(stamp, Role::FOLLOWER, &mut parts).unwrap();
         }
         let mut parts = Vec::new();
         for (touches, commands, answers) in &mut taken {

@@ -6,28 +6,31 @@ use std::{
 };
 
 use filbert_grid::{
-    ErrorKind, EventKinds, GridError, ListenerSpec, MemoryBudget,
-    query::{Answer, MapQuery, PreparedQuery},
+    ErrorKind, EventKinds, Grid, GridError, ListenerId, ListenerSpec, Map, MemoryBudget,
+    query::{Answer, EntryFilter, MapQuery, PreparedQuery, QueryEngine},
 };
 use filbert_wire::{
-    CorrelationId, Message, MessageId, Response, Uuid,
+    CorrelationId, Message, MessageId, Request, Response, Uuid,
     table::continuous_query::{
         add_listener, destroy_cache, made_publishable, publisher_create, publisher_create_with_value, set_read_cursor,
     },
 };
 
+use tokio::runtime::Handle;
+
 use crate::{
-    deferred,
+    DoorConfig,
+    deferred::{self, Place},
     failure::{Failure, Outcome},
     listing::Listing,
-    query_cache::{Content, QueryCache, Settings, Sink, Wanted},
+    query_cache::{Content, QueryCache, QueryCaches, Reader, Settings, Sink, Standby, Wanted},
     replies::{Replies, UNCOUNTED_BYTES},
     rows::Row,
     session::Session,
 };
 
 pub(crate) const ROWS: &[(MessageId, Row)] = &[
-    (publisher_create_with_value::ID, Row::Queries(handle_create_with_value)),
+    (publisher_create_with_value::ID, Row::Queries(handle_create)),
     (publisher_create::ID, Row::Queries(handle_create)),
     (made_publishable::ID, Row::Queries(handle_made_publishable)),
     (add_listener::ID, Row::Queries(handle_add_listener)),
@@ -43,9 +46,9 @@ const READY_GRACE: Duration = Duration::from_millis(100);
 const DELAY_CHECK: Duration = Duration::from_millis(250);
 
 /// What a request for a cache says.
-struct Create<'a> {
-    map: &'a str,
-    name: &'a str,
+pub(crate) struct Create<'a> {
+    pub(crate) map: &'a str,
+    pub(crate) name: &'a str,
     predicate: &'a [u8],
     batch_size: i32,
     buffer_size: i32,
@@ -72,56 +75,97 @@ macro_rules! create {
     };
 }
 
-fn handle_create_with_value(session: &mut Session, message: &Message<'_>) -> Outcome {
-    let request: publisher_create_with_value::Request<'_> = message.decode()?;
-    create_cache(session, message, &create!(request, include_value: true))
+macro_rules! encode {
+    ($create:expr, $method:ident, $correlation:expr, $out:expr) => {
+        $method::Request {
+            map_name: $create.map,
+            cache_name: $create.name,
+            predicate: $create.predicate,
+            batch_size: $create.batch_size,
+            buffer_size: $create.buffer_size,
+            delay_seconds: $create.delay_seconds,
+            populate: $create.populate,
+            coalesce: $create.coalesce,
+        }
+        .encode($correlation, -1, $out)
+    };
+}
+
+impl<'a> Create<'a> {
+    /// Reads either of the requests.
+    pub(crate) fn read(message: &Message<'a>) -> Result<Self, Box<Failure>> {
+        if message.id() == publisher_create::ID {
+            let request: publisher_create::Request<'a> = message.decode()?;
+            return Ok(create!(request, include_value: false));
+        }
+        let request: publisher_create_with_value::Request<'a> = message.decode()?;
+        Ok(create!(request, include_value: true))
+    }
+
+    fn write(&self, correlation: CorrelationId) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self.include_value {
+            true => encode!(self, publisher_create_with_value, correlation, &mut out),
+            false => encode!(self, publisher_create, correlation, &mut out),
+        }
+        out
+    }
+
+    fn query(&self) -> MapQuery<'a> {
+        MapQuery::Entries { predicate: Some(self.predicate), partitions: None }
+    }
+
+    fn wanted(&self, settings: Settings, owner: Uuid, asked: CorrelationId, source: String) -> Wanted {
+        Wanted {
+            name: self.name.to_owned(),
+            settings,
+            include_value: self.include_value,
+            populate: self.populate,
+            owner,
+            predicate: self.predicate.into(),
+            request: Box::default(),
+            asked,
+            source,
+        }
+    }
+
+    /// What the cache listens for in its map.
+    fn spec(&self, filter: Arc<dyn EntryFilter>) -> ListenerSpec {
+        ListenerSpec {
+            key: None,
+            filter: Some(filter),
+            include_value: self.include_value,
+            kinds: EventKinds::ALL,
+            connection: None,
+        }
+    }
 }
 
 fn handle_create(session: &mut Session, message: &Message<'_>) -> Outcome {
-    let request: publisher_create::Request<'_> = message.decode()?;
-    create_cache(session, message, &create!(request, include_value: false))
-}
-
-fn create_cache(session: &mut Session, message: &Message<'_>, create: &Create<'_>) -> Outcome {
+    let create = &Create::read(message)?;
     let engine = deferred::engine(session, message)?;
-    let settings = settings(session, message, create)?;
+    let settings = settings(session.config.query_cache_bytes_max, message.id(), create)?;
     let map = session.map(create.map)?.clone();
     let filter = engine.filter(&map, create.predicate)?;
-    let query = MapQuery::Entries { predicate: Some(create.predicate), partitions: None };
-    let mut query = engine.prepare(&map, query)?;
-    let wanted = Wanted {
-        name: create.name.to_owned(),
-        settings,
-        include_value: create.include_value,
-        populate: create.populate,
-        owner: session.client,
-        predicate_bytes: create.predicate.len(),
-        source: format!("[{}]:{}", session.address.host, session.address.port),
-    };
-    let cache = session.caches.create(&map, wanted, session.config.query_caches_max)?;
-    let spec = ListenerSpec {
-        key: None,
-        filter: Some(filter),
-        include_value: create.include_value,
-        kinds: EventKinds::ALL,
-        connection: None,
-    };
-    match map.add_listener(spec, Arc::new(Sink(cache.clone()))) {
-        Ok(id) => cache.set_listener(id),
-        Err(error) => {
-            session.caches.destroy(create.map, create.name);
-            return Err(error.into());
-        }
+    let (correlation, client) = (message.correlation_id(), session.client);
+    let source = format!("[{}]:{}", session.address.host, session.address.port);
+    let mut wanted = create.wanted(settings, client, correlation, source);
+    let reader = Reader::new(&session.grid);
+    let reply = Reply { message: message.id(), correlation, bytes_max: session.config.reply_bytes_max };
+    if session.grid.cluster().is_some() {
+        // Others read the map where they stand by, and must be able to.
+        engine.prepare(&map, create.query())?;
+        let place = Place::take(session)?;
+        wanted.request = create.write(correlation).into_boxed_slice();
+        let cache = open(&session.caches, &map, wanted, reader, session.config.query_caches_max, |sink| {
+            map.follow_copies(create.spec(filter), sink)
+        })?;
+        return create_in_cluster(session, &engine, reply, place, &cache);
     }
-    if !cache.delay().is_zero() {
-        let cache = Arc::downgrade(&cache);
-        tokio::spawn(tell_from_time_to_time(cache));
-    }
-    let reply = Reply {
-        message: message.id(),
-        correlation: message.correlation_id(),
-        bytes_max: session.config.reply_bytes_max,
-    };
+    let mut query = engine.prepare(&map, create.query())?;
+    let cache = open(&session.caches, &map, wanted, reader, session.config.query_caches_max, |sink| {
+        map.add_listener(create.spec(filter), sink)
+    })?;
     if !create.populate {
         return reply.write(&cache, Vec::new(), &mut session.out);
     }
@@ -143,19 +187,110 @@ fn create_cache(session: &mut Session, message: &Message<'_>, create: &Create<'_
     })
 }
 
-fn settings(session: &Session, message: &Message<'_>, create: &Create<'_>) -> Result<Settings, Box<Failure>> {
+/// Makes a cache that listens to its map.
+fn open(
+    caches: &QueryCaches,
+    map: &Arc<Map>,
+    wanted: Wanted,
+    reader: Reader,
+    caches_max: usize,
+    listen: impl FnOnce(Arc<Sink>) -> Result<ListenerId, GridError>,
+) -> Result<Arc<QueryCache>, GridError> {
+    let name = wanted.name.clone();
+    let cache = caches.create(map, wanted, reader, caches_max)?;
+    match listen(Arc::new(Sink(cache.clone()))) {
+        Ok(id) => cache.set_listener(id),
+        Err(error) => {
+            caches.destroy(map.name(), &name);
+            return Err(error);
+        }
+    }
+    if !cache.delay().is_zero() {
+        let cache = Arc::downgrade(&cache);
+        tokio::spawn(tell_from_time_to_time(cache));
+    }
+    Ok(cache)
+}
+
+/// Has the other members stand by for a cache, then reads its first content here, behind all that was acknowledged by then.
+fn create_in_cluster(
+    session: &mut Session,
+    engine: &Arc<dyn QueryEngine>,
+    reply: Reply,
+    place: Place,
+    cache: &Arc<QueryCache>,
+) -> Outcome {
+    let (grid, caches, budget) = (session.grid.clone(), session.caches.clone(), session.link.replies.clone());
+    let (correlation, bytes_max) = (reply.correlation, reply.bytes_max);
+    let (of_engine, of_cache) = (engine.clone(), cache.clone());
+    let read = move |place: &Place, out: &mut Replies| {
+        let cache = of_cache;
+        let mut answer = || -> Outcome {
+            // A member that does not hold all partitions says so here: it would not hear of all changes.
+            grid.catch_up_blocking()?;
+            if !cache.wanted().populate {
+                return reply.write(&cache, Vec::new(), out);
+            }
+            let query = MapQuery::Entries { predicate: Some(&cache.wanted().predicate), partitions: None };
+            let mut query = of_engine.prepare(cache.map(), query)?;
+            query.end_when(place.ending());
+            reply.populate(&cache, query.as_mut(), out, &budget)
+        };
+        let outcome = answer();
+        if outcome.is_err() {
+            caches.destroy(cache.map().name(), &cache.wanted().name);
+        }
+        outcome
+    };
+    let engine = engine.clone();
+    let done = Box::new(move || deferred::run(place, bytes_max, &engine, correlation, read));
+    session.have_others_stand_by(cache, done);
+    Ok(())
+}
+
+/// Keeps a cache from now on whose home is no member any more, and makes it anew.
+pub(crate) fn take_over(grid: &Arc<Grid>, config: &DoorConfig, caches: &Arc<QueryCaches>, map: &str, standby: Standby) {
+    let Some(engine) = grid.queries().cloned() else { return };
+    let (of_engine, grid, caches, map) = (engine.clone(), grid.clone(), caches.clone(), map.to_owned());
+    let (bytes_max, caches_max, runtime) = (config.query_cache_bytes_max, config.query_caches_max, Handle::current());
+    engine.run_later(Box::new(move || {
+        let _runtime = runtime.enter();
+        let taken = || -> Result<(), Box<Failure>> {
+            let message = Message::parse(&standby.request)?;
+            let create = Create::read(&message)?;
+            let settings = settings(bytes_max, message.id(), &create)?;
+            let map = grid.map(&map)?;
+            grid.catch_up_blocking()?;
+            let filter = of_engine.filter(&map, create.predicate)?;
+            let mut wanted = create.wanted(settings, standby.owner, standby.asked, String::new());
+            wanted.request = standby.request.clone();
+            let cache = open(&caches, &map, wanted, Reader::new(&grid), caches_max, |sink| {
+                map.follow_copies(create.spec(filter), sink)
+            })?;
+            cache.begin_anew();
+            caches.announce(&cache);
+            Ok(())
+        };
+        if let Err(failure) = taken() {
+            tracing::warn!(map, "a query cache of a member that is gone cannot be made anew: {}", failure.text);
+            caches.tell_loss(&map, &standby.name, grid.partition_count());
+        }
+    }));
+}
+
+fn settings(bytes_max: usize, id: MessageId, create: &Create<'_>) -> Result<Settings, Box<Failure>> {
     let positive = |field: &str, number: i32| {
         let number = usize::try_from(number).ok().filter(|number| *number > 0);
-        number.ok_or_else(|| Failure::argument(message.id(), &format!("field {field:?}: at least 1 is expected")))
+        number.ok_or_else(|| Failure::argument(id, &format!("field {field:?}: at least 1 is expected")))
     };
     let delay_seconds = u64::try_from(create.delay_seconds)
-        .map_err(|_| Failure::argument(message.id(), "field \"delaySeconds\": at least 0 is expected"))?;
+        .map_err(|_| Failure::argument(id, "field \"delaySeconds\": at least 0 is expected"))?;
     Ok(Settings {
         batch: positive("batchSize", create.batch_size)?,
         capacity: positive("bufferSize", create.buffer_size)?,
         delay: Duration::from_secs(delay_seconds),
         coalesce: create.coalesce,
-        bytes_max: session.config.query_cache_bytes_max,
+        bytes_max,
     })
 }
 
@@ -252,7 +387,12 @@ fn handle_add_listener(session: &mut Session, message: &Message<'_>) -> Outcome 
     let response = Uuid::from_u64_pair(connection, correlation.0.cast_unsigned());
     let listener = (response, session.link.clone(), correlation);
     let listeners_max = session.config.query_cache_listeners_max;
-    session.caches.subscribe(request.listener_name, session.client, listener, listeners_max, session.grid.budget())?;
+    let budget = session.grid.budget();
+    let own = session.caches.subscribe(request.listener_name, session.client, listener, listeners_max, budget)?;
+    for cache in own {
+        // By this connection: with the client's last one, others were told that its home is lost.
+        session.have_others_stand_by(&cache, Box::new(|| ()));
+    }
     add_listener::Response { response }.encode(correlation, &mut session.out);
     Ok(())
 }

@@ -159,7 +159,8 @@ fn handle_remove(session: &mut Session, message: &Message<'_>) -> Outcome {
     let request: remove_entry_listener::Request<'_> = message.decode()?;
     // Listeners of query caches are removed by this message too, with the cache's name.
     let response = session.grid.remove_map_listener(request.name, ListenerId(request.registration_id))
-        || session.caches.unsubscribe(request.name, request.registration_id);
+        || session.caches.unsubscribe(request.name, request.registration_id)
+        || session.is_relay && session.caches.stand_down(request.registration_id);
     remove_entry_listener::Response { response }.encode(message.correlation_id(), &mut session.out);
     Ok(())
 }

@@ -10,6 +10,8 @@
 //! While the client is away, changes are numbered and not kept.
 //!
 //! Numbers begin with 1 in each partition. A client that sees a gap knows that it has lost changes.
+//!
+//! While a partition's content is made anew (`anew.rs`), its changes are kept aside, and are numbered behind that content.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -49,6 +51,11 @@ impl Change {
         Self { kind, key: key.map(Box::from), value: value.map(Box::from), sequence: 0, since: now }
     }
 
+    /// The same with a number.
+    pub(super) fn numbered(self, sequence: i64) -> Self {
+        Self { sequence, ..self }
+    }
+
     pub(super) fn bytes(&self) -> usize {
         let length = |data: &Option<Box<[u8]>>| data.as_ref().map_or(0, |data| data.len());
         size_of::<Self>() + length(&self.key) + length(&self.value)
@@ -66,11 +73,37 @@ struct Lane {
     next: i64,
     /// The waiting change of each key, where changes are coalesced.
     waiting: HashMap<Box<[u8]>, i64>,
+    aside: Aside,
+}
+
+/// The changes of a partition while its content is made anew.
+#[derive(Debug)]
+enum Aside {
+    /// It is not.
+    No,
+    /// Without numbers, in their order.
+    Kept(Vec<Change>),
+    /// There were more than are kept, or the client was away: it is to be begun again.
+    Lost,
 }
 
 impl Lane {
     fn new() -> Self {
-        Self { changes: VecDeque::new(), head: 1, next: 1, waiting: HashMap::new() }
+        Self { changes: VecDeque::new(), head: 1, next: 1, waiting: HashMap::new(), aside: Aside::No }
+    }
+
+    /// Forgets all changes; the next one has the number that it would have had.
+    fn forget(&mut self) {
+        (self.changes, self.waiting, self.head) = (VecDeque::new(), HashMap::new(), self.next);
+    }
+
+    /// Bytes of all changes.
+    fn bytes(&self) -> usize {
+        let aside = match &self.aside {
+            Aside::Kept(changes) => changes.as_slice(),
+            Aside::No | Aside::Lost => &[],
+        };
+        self.changes.iter().chain(aside).map(Change::bytes).sum()
     }
 
     /// Where the change of this number stands; the end for the next number.
@@ -121,23 +154,82 @@ impl Buffers {
     pub(crate) fn leave(&mut self) {
         self.is_away = true;
         for lane in self.lanes.values_mut() {
-            (lane.changes, lane.waiting, lane.head) = (VecDeque::new(), HashMap::new(), lane.next);
+            lane.forget();
+            if matches!(lane.aside, Aside::Kept(_)) {
+                lane.aside = Aside::Lost;
+            }
         }
         self.bytes = self.lanes.len() * LANE_BYTES;
         self.room.shrink(2 * self.bytes);
     }
 
-    /// Keeps changes again.
-    pub(crate) fn come_back(&mut self) {
-        self.is_away = false;
+    /// Keeps changes again; whether it was away.
+    pub(crate) fn come_back(&mut self) -> bool {
+        std::mem::replace(&mut self.is_away, false)
+    }
+
+    fn lane(&mut self, partition: PartitionId) -> &mut Lane {
+        self.lanes.entry(partition).or_insert_with(|| {
+            self.bytes = self.bytes.saturating_add(LANE_BYTES);
+            Lane::new()
+        })
+    }
+
+    /// Forgets the changes of a partition whose content is made anew, and keeps those that come aside.
+    pub(crate) fn set_aside(&mut self, partition: PartitionId) {
+        let is_away = self.is_away;
+        let lane = self.lane(partition);
+        let before = lane.bytes();
+        lane.forget();
+        lane.aside = if is_away { Aside::Lost } else { Aside::Kept(Vec::new()) };
+        self.bytes = self.bytes.saturating_sub(before);
+        self.room.shrink(2 * self.bytes);
+    }
+
+    /// Goes on with a partition whose content was made anew, by `told` changes that were numbered from 1 on: what was kept aside, to be
+    /// appended; `None` if it is not all that has changed.
+    pub(crate) fn go_on(&mut self, partition: PartitionId, told: i64) -> Option<Vec<Change>> {
+        let lane = self.lane(partition);
+        let Aside::Kept(kept) = std::mem::replace(&mut lane.aside, Aside::No) else { return None };
+        lane.next = told.saturating_add(1);
+        lane.forget();
+        self.bytes = self.bytes.saturating_sub(kept.iter().map(Change::bytes).sum());
+        Some(kept)
+    }
+
+    /// Ends that without a content: the next change has a number that shows what is lost.
+    pub(crate) fn give_up(&mut self, partition: PartitionId) {
+        self.set_aside(partition);
+        let lane = self.lane(partition);
+        lane.next += 1;
+        (lane.head, lane.aside) = (lane.next, Aside::No);
+    }
+
+    fn append_aside(&mut self, partition: PartitionId, change: Change) {
+        self.bytes = self.bytes.saturating_add(change.bytes());
+        let fits = self.bytes <= self.settings.bytes_max && self.room.resize(2 * self.bytes).is_ok();
+        let lane = self.lane(partition);
+        match &mut lane.aside {
+            Aside::Kept(changes) if fits => changes.push(change),
+            _ => {
+                let bytes = lane.bytes().saturating_add(change.bytes());
+                lane.aside = Aside::Lost;
+                self.bytes = self.bytes.saturating_sub(bytes);
+            }
+        }
     }
 
     /// Numbers a change and keeps it.
     pub(crate) fn append(&mut self, partition: PartitionId, mut change: Change) {
-        let lane = self.lanes.entry(partition).or_insert_with(|| {
-            self.bytes = self.bytes.saturating_add(LANE_BYTES);
-            Lane::new()
-        });
+        let is_away = self.is_away;
+        let lane = self.lane(partition);
+        match lane.aside {
+            // It is in the content that comes.
+            Aside::Lost => return,
+            Aside::Kept(_) if !is_away => return self.append_aside(partition, change),
+            Aside::Kept(_) | Aside::No => {}
+        }
+        let Some(lane) = self.lanes.get_mut(&partition) else { return };
         if self.is_away {
             lane.next += 1;
             lane.head = lane.next;
@@ -344,6 +436,47 @@ mod tests {
         append(&mut buffers, "1", now);
         append(&mut buffers, "2", now);
         assert_eq!(told(&mut buffers, now + delay), [2]);
+    }
+
+    #[test]
+    fn what_comes_while_a_content_is_made_anew_is_numbered_behind_it() {
+        let budget = MemoryBudget::new(100_000, "max");
+        let mut buffers = Buffers::new(settings(), budget.empty());
+        let now = Instant::now();
+        append(&mut buffers, "1", now);
+        assert_eq!(told(&mut buffers, now), [1]);
+        buffers.set_aside(LANE);
+        append(&mut buffers, "2", now);
+        append(&mut buffers, "3", now);
+        assert!(told(&mut buffers, now).is_empty());
+        // Seven entries and what goes ahead of them.
+        let kept = buffers.go_on(LANE, 8).unwrap();
+        kept.into_iter().for_each(|change| buffers.append(LANE, change));
+        append(&mut buffers, "4", now);
+        assert_eq!(told(&mut buffers, now), [9, 10, 11]);
+        drop(buffers);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn a_content_that_has_missed_a_change_is_made_once_more_or_leaves_a_gap() {
+        let now = Instant::now();
+        let mut buffers = buffers(Settings { bytes_max: 600, ..settings() });
+        append(&mut buffers, "1", now);
+        assert_eq!(told(&mut buffers, now), [1]);
+        buffers.set_aside(LANE);
+        (0..10).for_each(|_| append(&mut buffers, "more than is kept", now));
+        assert_eq!(buffers.go_on(LANE, 3), None);
+        buffers.set_aside(LANE);
+        buffers.leave();
+        append(&mut buffers, "while the client is away", now);
+        buffers.come_back();
+        assert_eq!(buffers.go_on(LANE, 3), None);
+        buffers.set_aside(LANE);
+        append(&mut buffers, "2", now);
+        buffers.give_up(LANE);
+        append(&mut buffers, "3", now);
+        assert_eq!(told(&mut buffers, now), [3], "the client sees that something is lost");
     }
 
     #[test]

@@ -5,17 +5,27 @@
 //!  add listener ──► Channel of a name ◄────────────── told: single or batch events ─────────────┐
 //!  create ────────► QueryCache ── listens to the map: changes wait ── snapshot is answered ──┐    │
 //!  made publishable ─────────────────────────────────────────────────────────────► Buffers ─┴────┘
-//!  set read cursor ──► changes that are kept are told again
+//!  set read cursor ──► the content is made anew (anew.rs), or changes that are kept are told again
 //! ```
 //!
 //! A cache outlives its client's connections for a while, so that a client that comes back goes on with it. What it keeps does not: changes
 //! go with the client's last connection and are numbered on, so that the client sees that it has lost some. All goes with the map.
+//!
+//! # In a cluster
+//!
+//! The member that a client asks for a cache keeps all of it: its home. It hears of what it applies to its own copies of the partitions, whoever
+//! leads them, so that no change of leaders is seen, and all events of a cache come by one connection. Clients number what they hear, and
+//! take nothing that comes in another order, so that no two members may tell of the same partition. The other members stand by
+//! (`standby.rs`): they know of the cache, tell the client when its home is lost, and one of them makes it anew when the home has left the
+//! cluster.
 
+mod anew;
 mod buffers;
 mod registry;
+mod standby;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -32,8 +42,10 @@ use parking_lot::Mutex;
 
 use buffers::{Buffers, Change};
 
+pub(crate) use anew::Reader;
 pub(crate) use buffers::Settings;
 pub(crate) use registry::QueryCaches;
+pub(crate) use standby::Standby;
 
 use crate::link::Link;
 
@@ -44,6 +56,8 @@ pub(crate) struct Channel(Mutex<Vec<Subscriber>>);
 #[derive(Debug)]
 struct Subscriber {
     id: Uuid,
+    /// The client.
+    owner: Uuid,
     link: Arc<Link>,
     correlation: CorrelationId,
     /// That of the registration itself.
@@ -62,6 +76,29 @@ impl Channel {
     fn is_empty(&self) -> bool {
         self.0.lock().is_empty()
     }
+
+    /// Sends changes of a partition to everyone who listens: one as it is, more as a batch.
+    fn tell(&self, map: &str, source: &str, partition: PartitionId, changes: &mut dyn Iterator<Item = &Change>) {
+        let partition_id = partition.0.cast_signed();
+        let data = changes.map(|change| QueryCacheEventData {
+            data_key: change.key.as_deref(),
+            data_new_value: change.value.as_deref(),
+            sequence: change.sequence,
+            event_type: change.kind.0.cast_signed(),
+            partition_id,
+            map_name: map,
+        });
+        let mut events: Vec<QueryCacheEventData<'_>> = data.collect();
+        let single = if events.len() == 1 { events.pop() } else { None };
+        let single = single.map(|data| QueryCacheSingleEvent { data });
+        let batch = QueryCacheBatchEvent { events, source, partition_id };
+        for subscriber in self.0.lock().iter() {
+            subscriber.link.outbox.append(|out| match &single {
+                Some(event) => event.encode(subscriber.correlation, partition_id, out),
+                None => batch.encode(subscriber.correlation, partition_id, out),
+            });
+        }
+    }
 }
 
 /// How a cache was asked for.
@@ -74,8 +111,12 @@ pub(crate) struct Wanted {
     pub(crate) populate: bool,
     /// The client.
     pub(crate) owner: Uuid,
-    /// Bytes of the predicate.
-    pub(crate) predicate_bytes: usize,
+    /// The predicate.
+    pub(crate) predicate: Box<[u8]>,
+    /// The client's request, to be repeated to other members; empty where there are none. What is asked for later has a greater correlation id.
+    pub(crate) request: Box<[u8]>,
+    /// Its correlation id.
+    pub(crate) asked: CorrelationId,
     /// How this member is called in batches.
     pub(crate) source: String,
 }
@@ -102,6 +143,10 @@ pub(crate) struct QueryCache {
     channel: Arc<Channel>,
     state: Mutex<State>,
     listener: Mutex<Option<ListenerId>>,
+    /// By which the other members were asked last to stand by.
+    pub(crate) registered: Mutex<Option<Uuid>>,
+    /// By which it is made anew.
+    reader: Reader,
     budget: MemoryBudget,
     /// That of the registration itself.
     _room: Reservation,
@@ -114,19 +159,38 @@ struct State {
     snapshot_room: Reservation,
     /// Since when nobody listens.
     orphaned: Option<Instant>,
+    /// Partitions whose content is to be made anew, and whether somebody is about it.
+    anew: BTreeSet<PartitionId>,
+    is_renewed: bool,
 }
 
 /// The first content of a cache, on its way to the client.
 pub(crate) type Content = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl QueryCache {
-    fn new(map: Arc<Map>, wanted: Wanted, channel: Arc<Channel>, budget: &MemoryBudget) -> Result<Self, Exhausted> {
-        let room = budget.reserve(CACHE_BYTES + 2 * wanted.name.len() + wanted.predicate_bytes)?;
+    fn new(
+        map: Arc<Map>,
+        wanted: Wanted,
+        reader: Reader,
+        channel: Arc<Channel>,
+        budget: &MemoryBudget,
+    ) -> Result<Self, Exhausted> {
+        let bytes = 2 * wanted.name.len() + wanted.predicate.len() + wanted.request.len();
+        let room = budget.reserve(CACHE_BYTES + bytes)?;
         let phase = if wanted.populate { Phase::Snapshot { changes: Vec::new(), bytes: 0 } } else { Phase::Telling };
         let buffers = Buffers::new(wanted.settings, budget.empty());
-        let state = State { phase, buffers, snapshot_room: budget.empty(), orphaned: None };
-        let (state, listener) = (Mutex::new(state), Mutex::new(None));
-        Ok(Self { budget: budget.clone(), map, wanted, channel, state, listener, _room: room })
+        let (anew, snapshot_room) = (BTreeSet::new(), budget.empty());
+        let state = State { phase, buffers, snapshot_room, orphaned: None, anew, is_renewed: false };
+        let (state, listener, registered) = (Mutex::new(state), Mutex::new(None), Mutex::new(None));
+        Ok(Self { budget: budget.clone(), map, wanted, channel, state, listener, registered, reader, _room: room })
+    }
+
+    pub(crate) fn map(&self) -> &Arc<Map> {
+        &self.map
+    }
+
+    pub(crate) fn wanted(&self) -> &Wanted {
+        &self.wanted
     }
 
     /// Whether it has ended, by itself or with its map.
@@ -145,8 +209,17 @@ impl QueryCache {
         state.buffers.leave();
     }
 
-    fn come_back(&self) {
-        self.state.lock().buffers.come_back();
+    /// Keeps changes again. In a cluster the client may have connections to other members all the time, and see nothing of it.
+    fn come_back(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        if !state.buffers.come_back() || !self.reader.is_in_cluster() {
+            return;
+        }
+        if self.wanted.populate && matches!(state.phase, Phase::Telling) {
+            (0..self.map.partition_count()).map(PartitionId).for_each(|partition| state.buffers.set_aside(partition));
+        }
+        drop(state);
+        self.renew_all();
     }
 
     /// Forgets all and tells nothing more. May be called with a partition's lock held.
@@ -182,7 +255,7 @@ impl QueryCache {
     }
 
     /// Ends the cache. Must not be called with a partition's lock held.
-    fn close(&self) {
+    pub(crate) fn close(&self) {
         self.end();
         self.remove_listener();
     }
@@ -218,12 +291,15 @@ impl QueryCache {
     }
 
     /// Tells changes from now on.
-    pub(crate) fn begin_telling(&self) {
+    pub(crate) fn begin_telling(self: &Arc<Self>) {
         let mut state = self.state.lock();
         if matches!(state.phase, Phase::Held) {
             state.phase = Phase::Telling;
         }
         self.tell_all(&mut state, Instant::now());
+        drop(state);
+        // A part of its content may have been replaced meanwhile.
+        self.renew([]);
     }
 
     /// Tells changes that have waited long enough. False when the cache is closed.
@@ -233,8 +309,13 @@ impl QueryCache {
         !matches!(state.phase, Phase::Closed)
     }
 
-    /// Tells the changes of a partition from this number on again; false if they are not kept any more.
-    pub(crate) fn set_read_cursor(&self, partition: PartitionId, sequence: i64) -> bool {
+    /// Makes a partition's content anew if the cache began with what was there: a client that has seen a gap takes nothing that comes
+    /// behind it, until it hears that numbers begin again. Else tells the changes from this number on again; false if they are not kept any
+    /// more.
+    pub(crate) fn set_read_cursor(self: &Arc<Self>, partition: PartitionId, sequence: i64) -> bool {
+        if self.wanted.populate {
+            return self.renew([partition]);
+        }
         let mut state = self.state.lock();
         let is_set = state.buffers.set_head(partition, sequence);
         self.tell_all(&mut state, Instant::now());
@@ -274,27 +355,8 @@ impl QueryCache {
         }
     }
 
-    /// Sends changes to everyone who listens: one as it is, more as a batch.
     fn tell(&self, partition: PartitionId, changes: &mut dyn Iterator<Item = &Change>) {
-        let partition_id = partition.0.cast_signed();
-        let data = changes.map(|change| QueryCacheEventData {
-            data_key: change.key.as_deref(),
-            data_new_value: change.value.as_deref(),
-            sequence: change.sequence,
-            event_type: change.kind.0.cast_signed(),
-            partition_id,
-            map_name: self.map.name(),
-        });
-        let mut events: Vec<QueryCacheEventData<'_>> = data.collect();
-        let single = if events.len() == 1 { events.pop() } else { None };
-        let single = single.map(|data| QueryCacheSingleEvent { data });
-        let batch = QueryCacheBatchEvent { events, source: &self.wanted.source, partition_id };
-        for subscriber in self.channel.0.lock().iter() {
-            subscriber.link.outbox.append(|out| match &single {
-                Some(event) => event.encode(subscriber.correlation, partition_id, out),
-                None => batch.encode(subscriber.correlation, partition_id, out),
-            });
-        }
+        self.channel.tell(self.map.name(), &self.wanted.source, partition, changes);
     }
 }
 
@@ -325,5 +387,9 @@ impl EntrySink for Sink {
     fn partition_emptied(&self, kind: EventKind, partition: PartitionId) {
         let now = Instant::now();
         self.0.append(partition, Change::new(EventKinds::of(kind), None, None, now), now);
+    }
+
+    fn partition_replaced(&self, partition: PartitionId) {
+        self.0.lose([partition]);
     }
 }

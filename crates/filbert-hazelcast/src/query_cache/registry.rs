@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::{Duration, Instant},
 };
 
@@ -11,22 +11,26 @@ use filbert_grid::{Clients, GridError, Map, MemoryBudget, check_name};
 use filbert_wire::{CorrelationId, Uuid};
 use parking_lot::Mutex;
 
-use super::{Channel, Phase, QueryCache, Subscriber, Wanted};
+use super::{Channel, Phase, QueryCache, Reader, Standby, Subscriber, Wanted};
 use crate::link::Link;
 
 /// All of them. The registry's lock is never held while a map is called.
 pub(crate) struct QueryCaches {
-    registry: Mutex<Registry>,
+    pub(super) registry: Mutex<Registry>,
     /// That of the caches and what they keep.
-    budget: MemoryBudget,
+    pub(super) budget: MemoryBudget,
+    /// Whether others may have to be asked to stand by for one.
+    pub(super) unannounced: AtomicBool,
 }
 
 #[derive(Default)]
-struct Registry {
+pub(super) struct Registry {
     /// By map, then by the cache's name.
-    caches: HashMap<String, HashMap<String, Arc<QueryCache>>>,
+    pub(super) caches: HashMap<String, HashMap<String, Arc<QueryCache>>>,
     /// By the name of the cache.
-    channels: HashMap<String, Arc<Channel>>,
+    pub(super) channels: HashMap<String, Arc<Channel>>,
+    /// Caches that other members keep, by map and name.
+    pub(super) standbys: HashMap<(String, String), Standby>,
     /// Those who listen to all of them.
     listeners: usize,
 }
@@ -44,10 +48,10 @@ impl QueryCaches {
     /// None yet; all together take a quarter of the budget at most, so that others have room whatever waits for them.
     pub(crate) fn new(budget: &MemoryBudget) -> Self {
         let budget = budget.share(budget.bytes_max() / 4, "buffers_bytes_max, of which query caches have a quarter");
-        Self { registry: Mutex::default(), budget }
+        Self { registry: Mutex::default(), budget, unannounced: AtomicBool::new(false) }
     }
 
-    /// Has events of the caches of this name sent to a client; caches of its own keep changes again, if it was away.
+    /// Has events of the caches of this name sent to a client; its own caches of that name, which keep changes again if it was away.
     ///
     /// # Errors
     /// There are `listeners_max` of such listeners already, there is no room for one more, or the name is too long.
@@ -58,7 +62,7 @@ impl QueryCaches {
         (id, link, correlation): (Uuid, Arc<Link>, CorrelationId),
         listeners_max: usize,
         budget: &MemoryBudget,
-    ) -> Result<(), GridError> {
+    ) -> Result<Vec<Arc<QueryCache>>, GridError> {
         check_name("query cache", name)?;
         let room = budget.reserve(LISTENER_BYTES + name.len())?;
         let mut registry = self.registry.lock();
@@ -71,10 +75,12 @@ impl QueryCaches {
         }
         registry.listeners += 1;
         let channel = registry.channels.entry(name.to_owned()).or_default();
-        channel.0.lock().push(Subscriber { id, link, correlation, _room: room });
+        channel.0.lock().push(Subscriber { id, owner, link, correlation, _room: room });
         let of_name = registry.caches.values().filter_map(|of_map| of_map.get(name));
-        of_name.filter(|cache| cache.wanted.owner == owner).for_each(|cache| cache.come_back());
-        Ok(())
+        let own: Vec<_> = of_name.filter(|cache| cache.wanted.owner == owner).cloned().collect();
+        drop(registry);
+        own.iter().for_each(QueryCache::come_back);
+        Ok(own)
     }
 
     /// Ends that; whether there was such a registration.
@@ -86,14 +92,25 @@ impl QueryCaches {
         gone > 0
     }
 
-    /// Ends what a connection had registered. Caches of clients of which no connection is left keep nothing more.
+    /// Ends what a connection had registered. Caches of clients of which no connection is left keep nothing more; nor do those to which
+    /// nobody listens any more, as other members may still have a connection to this one in the client's name.
     pub(crate) fn disconnect(&self, link: &Arc<Link>, clients: &Clients) {
         let mut registry = self.registry.lock();
         let is_of_link = |subscriber: &Subscriber| Arc::ptr_eq(&subscriber.link, link);
-        let gone: usize = registry.channels.values().map(|channel| channel.forget(is_of_link)).sum();
+        let mut gone = 0;
+        for (name, channel) in &registry.channels {
+            let forgotten = channel.forget(is_of_link);
+            gone += forgotten;
+            if forgotten > 0 && channel.is_empty() {
+                let of_name = registry.caches.values().filter_map(|of_map| of_map.get(name));
+                of_name.for_each(|cache| cache.leave());
+            }
+        }
         registry.listeners -= gone;
         let caches = registry.caches.values().flat_map(HashMap::values);
         caches.filter(|cache| !clients.is_connected(cache.wanted.owner)).for_each(|cache| cache.leave());
+        let now = Instant::now();
+        registry.standbys.values_mut().for_each(|standby| standby.leave(link, now));
     }
 
     /// Makes a cache, in the place of one of the same name.
@@ -104,6 +121,7 @@ impl QueryCaches {
         &self,
         map: &Arc<Map>,
         wanted: Wanted,
+        reader: Reader,
         caches_max: usize,
     ) -> Result<Arc<QueryCache>, GridError> {
         check_name("query cache", &wanted.name)?;
@@ -119,7 +137,8 @@ impl QueryCaches {
         }
         let name = wanted.name.clone();
         let channel = registry.channels.entry(name.clone()).or_default().clone();
-        let cache = Arc::new(QueryCache::new(map.clone(), wanted, channel, &self.budget)?);
+        let cache = Arc::new(QueryCache::new(map.clone(), wanted, reader, channel, &self.budget)?);
+        registry.standbys.remove(&(map.name().to_owned(), name.clone()));
         let replaced = registry.caches.entry(map.name().to_owned()).or_default().insert(name, cache.clone());
         drop(registry);
         if let Some(replaced) = replaced {
@@ -137,6 +156,7 @@ impl QueryCaches {
     /// Ends a cache; whether there was one.
     pub(crate) fn destroy(&self, map: &str, name: &str) -> bool {
         let mut registry = self.registry.lock();
+        registry.standbys.remove(&(map.to_owned(), name.to_owned()));
         let Some(of_map) = registry.caches.get_mut(map) else { return false };
         let removed = of_map.remove(name);
         if of_map.is_empty() {
@@ -150,7 +170,7 @@ impl QueryCaches {
     /// that nobody uses.
     pub(crate) fn sweep(&self, now: Instant, timeout: Duration, clients: &Clients) {
         let mut registry = self.registry.lock();
-        if registry.channels.is_empty() {
+        if registry.channels.is_empty() && registry.standbys.is_empty() {
             return;
         }
         let is_over = |cache: &Arc<QueryCache>| {
@@ -169,6 +189,8 @@ impl QueryCaches {
             ended.extend(of_map.extract_if(|_, cache| is_over(cache)).map(|(_, cache)| cache));
         }
         registry.caches.retain(|_, of_map| !of_map.is_empty());
+        let Registry { standbys, channels, .. } = &mut *registry;
+        standbys.retain(|(_, name), standby| !standby.is_over(now, timeout, channels.get(name)));
         // The registry has one reference, each cache another.
         registry.channels.retain(|_, channel| Arc::strong_count(channel) > 1 || !channel.is_empty());
         drop(registry);

@@ -6,9 +6,10 @@ use filbert_grid::{ErrorKind, EventKind, Map, MemoryBudget};
 use filbert_wire::{
     CorrelationId, Message, MessageId, Response,
     table::client::send_schema,
+    table::continuous_query::{destroy_cache, made_publishable, set_read_cursor},
     table::map::{clear, contains_value, entry_set, evict_all, is_empty, key_set, size, values},
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::held::Again;
 use super::scoped::encoded;
@@ -74,6 +75,16 @@ impl Gather {
                 }
             }
         }
+        self.count(state);
+    }
+
+    /// Does without the part of a member that cannot be asked.
+    pub(super) fn take_nothing(&self) {
+        self.count(self.state.lock());
+    }
+
+    /// One part less is missing; the last one makes the reply.
+    fn count(&self, mut state: MutexGuard<'_, State>) {
         state.missing = state.missing.saturating_sub(1);
         if state.missing > 0 {
             return;
@@ -157,10 +168,35 @@ impl Gather {
                 }
                 send_schema::Response { replicated_members }.encode(correlation, &mut out);
             }
+            made_publishable::ID => {
+                let response = self.any(&parts, |part| Ok(part.decode::<made_publishable::Response>()?.response))?;
+                made_publishable::Response { response }.encode(correlation, &mut out);
+            }
+            set_read_cursor::ID => {
+                let response = self.any(&parts, |part| Ok(part.decode::<set_read_cursor::Response>()?.response))?;
+                set_read_cursor::Response { response }.encode(correlation, &mut out);
+            }
+            destroy_cache::ID => {
+                let response = self.any(&parts, |part| Ok(part.decode::<destroy_cache::Response>()?.response))?;
+                destroy_cache::Response { response }.encode(correlation, &mut out);
+            }
             // They say nothing but that it is done, or the first one says it all.
             _ => *out = parts.into_iter().next().unwrap_or_default(),
         }
         Ok(out)
+    }
+
+    /// Whether any member says yes.
+    fn any(
+        &self,
+        parts: &[Vec<u8>],
+        says: impl Fn(&Message<'_>) -> Result<bool, Box<Failure>>,
+    ) -> Result<bool, Box<Failure>> {
+        let mut any = false;
+        for part in parts {
+            any |= says(&Message::parse(part)?)?;
+        }
+        Ok(any)
     }
 
     fn list(&self, parts: &[Vec<u8>], out: &mut Replies) -> Result<(), Box<Failure>> {

@@ -73,6 +73,11 @@ impl Listeners {
         }
     }
 
+    /// Keeps those that are wanted still, by their ids here and what they are.
+    pub(super) fn retain(&self, is_wanted: impl Fn(Uuid, MessageId) -> bool) {
+        self.0.lock().retain(|local, of| is_wanted(*local, of.id));
+    }
+
     /// Notes that a member is asked for one.
     pub(super) fn ask_for(&self, local: Uuid, member: Uuid) {
         if let Some(of) = self.0.lock().get_mut(&local) {

@@ -42,6 +42,7 @@ mod pipe;
 mod route;
 pub(crate) mod scoped;
 mod sending;
+pub(crate) mod standing;
 mod task;
 
 pub(crate) use held::Again;
@@ -226,10 +227,13 @@ impl Relays {
 
     /// Has every other member have a listener that this one has.
     fn register_at(&mut self, member: Uuid, gather: Option<&Arc<Gather>>, of: ToRegister<'_>) {
-        let ToRegister { local, id, correlation, request, map } = of;
+        let ToRegister { local, id, correlation, request, map, standing } = of;
         let pipe = match self.pipe(member) {
             Ok(pipe) => pipe,
             Err(failure) => {
+                if let Some(standing) = &standing {
+                    standing.take(None);
+                }
                 if let Some(gather) = gather {
                     gather.take(Err(failure));
                 }
@@ -245,10 +249,16 @@ impl Relays {
             }
         };
         let taker = self.listeners.taker(local, member, gather.cloned(), undo, map.to_owned());
-        let parcel = Parcel { id, correlation, partition: None, bytes: request, to: To::Taker(taker) };
-        if let Err(failure) = pipe.push(parcel)
-            && let Some(gather) = gather
-        {
+        let to = To::Taker(match &standing {
+            Some(standing) => standing.clone().taker(taker),
+            None => taker,
+        });
+        let parcel = Parcel { id, correlation, partition: None, bytes: request, to };
+        let Err(failure) = pipe.push(parcel) else { return };
+        if let Some(standing) = standing {
+            standing.take(None);
+        }
+        if let Some(gather) = gather {
             gather.take(Err(failure));
         }
     }
@@ -259,6 +269,25 @@ impl Relays {
         let to = To::Taker(Box::new(move |answer, bytes| taker.take(answer.map(|_| bytes.to_vec()))));
         if let Err(failure) = self.push(member, Parcel { id, correlation, partition: None, bytes, to }) {
             gather.take(Err(failure));
+        }
+    }
+
+    /// As [`Relays::ask`]; that the member cannot be asked is no failure.
+    fn ask_leniently(
+        &mut self,
+        member: Uuid,
+        id: MessageId,
+        correlation: CorrelationId,
+        bytes: &[u8],
+        gather: &Arc<Gather>,
+    ) {
+        let taker = gather.clone();
+        let to = To::Taker(Box::new(move |answer, bytes| match answer {
+            Ok(_) => taker.take(Ok(bytes.to_vec())),
+            Err(_) => taker.take_nothing(),
+        }));
+        if self.push(member, Parcel { id, correlation, partition: None, bytes, to }).is_err() {
+            gather.take_nothing();
         }
     }
 
@@ -282,6 +311,8 @@ struct ToRegister<'a> {
     correlation: CorrelationId,
     request: &'a [u8],
     map: &'a str,
+    /// For what is no listener but a query cache that others stand by for.
+    standing: Option<Arc<standing::Asked>>,
 }
 
 fn remove_there(pipe: &Pipe, correlation: CorrelationId, map: &str, there: Uuid) -> Outcome {

@@ -6,6 +6,7 @@ use filbert_wire::{
     Message, MessageId, Uuid,
     table::{
         client::{send_all_schemas, send_schema},
+        continuous_query::{destroy_cache, made_publishable, set_read_cursor},
         map::{
             add_entry_listener, add_entry_listener_to_key, add_entry_listener_to_key_with_predicate,
             add_entry_listener_with_predicate, add_near_cache_invalidation_listener, clear, contains_key,
@@ -22,9 +23,6 @@ use crate::rows::Row;
 
 /// Methods of the map's service that the table has room for.
 const METHODS: usize = 128;
-
-/// The service of query caches.
-const CONTINUOUS_QUERY: u8 = 0x16;
 
 /// What a request is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +45,8 @@ enum About {
     Member,
     /// All partitions: whoever is asked reads what others lead as well.
     Query,
-    /// All partitions, in a way that is not there for several members yet.
-    Unserved,
+    /// A query cache, which any member may keep.
+    Cache,
 }
 
 /// Where a request goes.
@@ -62,14 +60,14 @@ pub(crate) enum Way {
     All,
     /// Each member answers it.
     Members,
+    /// Each member answers it that can be reached, one of them with what was meant.
+    AnyMember,
     /// A listener's registration.
     Events,
     /// The end of one.
     NoEvents,
     /// It waits behind others of its partition.
     Later(PartitionId),
-    /// It is refused.
-    Refused,
 }
 
 static OF_MAP: [About; METHODS] = spread();
@@ -132,7 +130,8 @@ fn about(id: MessageId) -> About {
         1 if id.0 & 0xff_00_00_ff == 0 => OF_MAP.get(usize::from(id.method())).copied().unwrap_or(About::Here),
         0 if id == send_schema::ID || id == send_all_schemas::ID => About::Members,
         0x21 if id == execute::ID || id == execute_reserved::ID => About::Query,
-        CONTINUOUS_QUERY => About::Unserved,
+        // Who is asked for a cache keeps it, and tells of it by the client's own connection.
+        0x16 if [made_publishable::ID, set_read_cursor::ID, destroy_cache::ID].contains(&id) => About::Cache,
         _ => About::Here,
     }
 }
@@ -162,11 +161,11 @@ impl Map<'_> {
                 _ => Way::Here(None),
             },
             About::Query => Way::Here(None),
-            About::All | About::Unserved if self.leads_all => Way::Here(None),
+            About::All if self.leads_all => Way::Here(None),
             About::All => Way::All,
-            About::Unserved => Way::Refused,
-            About::Members if self.is_alone() => Way::Here(None),
+            About::Members | About::Cache if self.is_alone() => Way::Here(None),
             About::Members => Way::Members,
+            About::Cache => Way::AnyMember,
             About::Events => Way::Events,
             About::NoEvents => Way::NoEvents,
             About::Member => match message.decode::<fetch_near_cache_invalidation_metadata::Request<'_>>() {

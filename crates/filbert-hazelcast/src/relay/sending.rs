@@ -12,7 +12,7 @@ use filbert_wire::{
 use super::gather::{Emptied, Gather};
 use super::held::Again;
 use super::pipe::{Parcel, To};
-use super::{ToRegister, Way, listeners, scoped};
+use super::{ToRegister, Way, listeners, scoped, standing};
 use crate::deferred::{NO_QUERIES, Place};
 use crate::failure::{Failure, Outcome};
 use crate::handlers::map_bulk;
@@ -35,6 +35,7 @@ impl Session {
             Way::Member(member, partition) => self.pass_on(message, bytes, member, partition),
             Way::All => self.gather(message, bytes),
             Way::Members => self.ask_all(message, bytes),
+            Way::AnyMember => self.ask_any(message, bytes),
             Way::Events => match listeners::wanted(message) {
                 Some((map, false)) => self.register_everywhere(message, bytes, map),
                 _ => return self.handle(message),
@@ -47,7 +48,6 @@ impl Session {
                 self.hold_behind(message, partition);
                 Ok(())
             }
-            Way::Refused => Err(Failure::unsupported(message.id(), "over several members is not supported yet")),
         };
         match outcome {
             Ok(()) => true,
@@ -137,6 +137,19 @@ impl Session {
         Ok(())
     }
 
+    /// Asks every member the same; one of them knows what is meant. Who cannot be reached does not count.
+    fn ask_any(&mut self, message: &Message<'_>, bytes: &[u8]) -> Outcome {
+        let Some(relays) = &self.relays else { return Ok(()) };
+        let others = relays.others();
+        let gather = self.gathering(message, others.len() + 1, None, None)?;
+        gather.take(Ok(self.answer_here(message)?));
+        let Some(relays) = &mut self.relays else { return Ok(()) };
+        for member in others {
+            relays.ask_leniently(member, message.id(), message.correlation_id(), bytes, &gather);
+        }
+        Ok(())
+    }
+
     /// What this member answers by itself, at once.
     fn answer_here(&mut self, message: &Message<'_>) -> Result<Vec<u8>, Box<Failure>> {
         let start = self.out.mark();
@@ -169,7 +182,8 @@ impl Session {
         for member in others {
             let Some(relays) = &mut self.relays else { return Ok(()) };
             relays.listeners.ask_for(local, member);
-            relays.register_at(member, Some(&gather), ToRegister { local, id, correlation, request: bytes, map });
+            let of = ToRegister { local, id, correlation, request: bytes, map, standing: None };
+            relays.register_at(member, Some(&gather), of);
         }
         Ok(())
     }
@@ -187,7 +201,14 @@ impl Session {
     #[cold]
     pub(crate) fn look_after_relays(&mut self) {
         let change_count = self.views.change_count();
+        if self.relays.is_some() && self.caches.any_unannounced() {
+            for cache in self.caches.unannounced_of(self.client) {
+                self.have_others_stand_by(&cache, Box::new(|| ()));
+            }
+        }
         let Some(relays) = &mut self.relays else { return };
+        // What was pushed just now is sent.
+        relays.flush();
         relays.drained();
         let broken = relays.traffic.take_broken();
         if relays.changes_seen == change_count && !broken {
@@ -217,11 +238,15 @@ impl Session {
         }
         let pipes = &relays.pipes;
         relays.listeners.forget(|member| pipes.contains_key(&member));
+        let caches = &self.caches;
+        relays.listeners.retain(|local, id| id != standing::ID || caches.registered(local).is_some());
         for member in relays.others() {
             for missing in relays.listeners.missing_at(member) {
                 let (local, id, correlation, request, map) = &missing;
-                let of = ToRegister { local: *local, id: *id, correlation: *correlation, request, map };
-                relays.register_at(member, None, of);
+                let standing = (*id == standing::ID).then(|| self.caches.registered(*local)).flatten();
+                let standing = standing.map(|cache| standing::Asked::new(cache, 1, Box::new(|| ())));
+                let (local, id, correlation) = (*local, *id, *correlation);
+                relays.register_at(member, None, ToRegister { local, id, correlation, request, map, standing });
             }
         }
         relays.flush();

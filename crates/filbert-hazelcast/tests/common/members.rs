@@ -1,5 +1,5 @@
-//! Several members in one process: each leads some groups of partitions by a log of its own, and all are told the same view. What
-//! is missing is the copying of a log to other members.
+//! Several members in one process: each leads some groups of partitions by a log of its own, and all are told the same view. Logs are
+//! copied to other members where a test asks for it ([`Members::copying`]).
 
 use std::{
     io::{Read, Write},
@@ -12,7 +12,8 @@ use std::{
 };
 
 use filbert_grid::{
-    Cluster, ClusterView, Environment, GridConfig, MemberView, SystemClock, ViewCallback, replication::GroupId,
+    Cluster, ClusterView, Done, Environment, GridConfig, GridError, MemberView, SystemClock, ViewCallback,
+    replication::GroupId,
 };
 use filbert_hazelcast::DoorConfig;
 use filbert_wire::Uuid;
@@ -30,6 +31,8 @@ pub const PARTITIONS: u32 = 271;
 pub struct Told {
     view: Mutex<Arc<ClusterView>>,
     callbacks: Mutex<Vec<ViewCallback>>,
+    /// Whether the member holds a part of the partitions only.
+    pub holds_a_part: AtomicBool,
 }
 
 impl Told {
@@ -52,6 +55,13 @@ impl Cluster for Told {
 
     fn on_change(&self, changed: ViewCallback) {
         self.callbacks.lock().unwrap().push(changed);
+    }
+
+    fn catch_up(&self, done: Done<()>) {
+        done(match self.holds_a_part.load(Ordering::SeqCst) {
+            true => Err(GridError::UnsupportedOperation("this member holds a part".to_owned())),
+            false => Ok(()),
+        });
     }
 }
 
@@ -89,6 +99,21 @@ impl Members {
             members.lead(group, group as usize % count);
         }
         members.tell();
+        members
+    }
+
+    /// The same, each of which holds a copy of what the others lead. There is a map.
+    pub fn copying(count: usize, map: &str, change: impl Fn(&mut DoorConfig)) -> Self {
+        let members = Self::with(count, change);
+        for member in &members.0 {
+            let others = members.0.iter().filter(|other| other.uuid() != member.uuid());
+            others.for_each(|other| member.loopback.copy_to(&other.server.grid));
+        }
+        // That it was made is in the logs as well.
+        for member in &members.0 {
+            member.server.grid.map(map).unwrap();
+            member.loopback.settle();
+        }
         members
     }
 

@@ -30,7 +30,10 @@ use loopback::{Loopback, Whims};
 use tokio::{runtime::Runtime, sync::oneshot};
 
 /// Whether the members of this test binary send their changes through a log, see `over_loopback.rs`.
-const REPLICATED: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"over_loopback" | b"replicated" | b"cluster");
+const REPLICATED: bool = matches!(
+    env!("CARGO_CRATE_NAME").as_bytes(),
+    b"over_loopback" | b"replicated" | b"cluster" | b"cluster_query_caches"
+);
 
 /// How long a test waits for something before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
