@@ -19,3 +19,26 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
 fn scene<'c>(call: &Call<'c>) -> Option<&'c Scene> {
     call.kept(Scene::of)
 }
+
+#[cfg(test)]
+mod tests {
+    use datafusion::execution::session_state::SessionStateBuilder;
+    use datafusion::prelude::SessionContext;
+    use filbert_grid::query::Dialect;
+
+    #[test]
+    fn no_function_hides_another() {
+        for dialect in [Dialect::Postgres, Dialect::Crate] {
+            let context = SessionContext::new_with_state(SessionStateBuilder::new().build());
+            filbert_functions::register(&context, dialect, &[]);
+            let known = context.state();
+            let hidden =
+                super::functions().into_iter().filter(|found| known.scalar_functions().contains_key(found.name()));
+            assert_eq!(
+                hidden.map(|found| found.name().to_owned()).collect::<Vec<_>>(),
+                Vec::<String>::new(),
+                "{dialect:?}"
+            );
+        }
+    }
+}

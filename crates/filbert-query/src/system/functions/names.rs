@@ -52,14 +52,6 @@ pub(super) const FUNCTIONS: &[Native] = &[
     })
     .of_objects(),
     pure("quote_ident", &[Take::Text], text, |call| Ok(of_text(quote_ident(call.text(0))))),
-    pure("quote_literal", &[Take::Any], text, |call| {
-        Ok(of_text(quoted(&call.values.first().map(ToString::to_string).unwrap_or_default())))
-    }),
-    pure("quote_nullable", &[Take::Any], text, |call| match call.values.first() {
-        None | Some(Value::Null) => Ok(of_text("NULL")),
-        Some(value) => Ok(of_text(quoted(&value.to_string()))),
-    })
-    .takes_nulls(),
 ];
 
 fn number_or_name(types: &[FieldType]) -> FieldType {
@@ -67,11 +59,6 @@ fn number_or_name(types: &[FieldType]) -> FieldType {
         Some(FieldType::TinyInt | FieldType::SmallInt | FieldType::Integer | FieldType::BigInt) => FieldType::Varchar,
         _ => FieldType::BigInt,
     }
-}
-
-fn quoted(text: &str) -> String {
-    let text = text.replace('\'', "''");
-    if text.contains('\\') { format!(" E'{}'", text.replace('\\', "\\\\")) } else { format!("'{text}'") }
 }
 
 /// The parts of a name between points, without quotes, in lower case where they have none.
