@@ -147,7 +147,7 @@ impl DeclaredType {
         }
     }
 
-    /// Whether values of the kept type are values of this type, so that [`DeclaredType::fit`] changes and refuses nothing.
+    /// Whether values of the kept type are values of this type, so that nothing is changed or refused where one is written.
     pub fn is_free(&self) -> bool {
         match self {
             DeclaredType::Plain(field_type) => !matches!(field_type, FieldType::TimestampTz | FieldType::Json),

@@ -204,6 +204,21 @@ pub fn internal_functions() -> Vec<String> {
     TYPES.iter().flat_map(functions).chain(named).collect()
 }
 
+/// The name of a type in CrateDB.
+pub fn crate_type(field_type: &FieldType) -> String {
+    match field_type {
+        FieldType::Array(item) => format!("{}_array", crate_type(item)),
+        FieldType::Json => "object".to_owned(),
+        // Its users read moments as numbers of this type.
+        FieldType::TinyInt => "byte".to_owned(),
+        FieldType::Decimal(_) => "numeric".to_owned(),
+        other => {
+            let (oid, _) = of_field_type(other);
+            by_oid(oid).map_or("text", |(found, _)| found.sql).to_owned()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,20 +245,5 @@ mod tests {
         let of = |oid| by_oid(oid).map(|(found, _)| functions(found)).unwrap_or_default();
         assert_eq!(of(23).first().map(String::as_str), Some("int4in"));
         assert_eq!(of(1184).get(2).map(String::as_str), Some("timestamptz_recv"));
-    }
-}
-
-/// The name of a type in CrateDB.
-pub fn crate_type(field_type: &FieldType) -> String {
-    match field_type {
-        FieldType::Array(item) => format!("{}_array", crate_type(item)),
-        FieldType::Json => "object".to_owned(),
-        // Its users read moments as numbers of this type.
-        FieldType::TinyInt => "byte".to_owned(),
-        FieldType::Decimal(_) => "numeric".to_owned(),
-        other => {
-            let (oid, _) = of_field_type(other);
-            by_oid(oid).map_or("text", |(found, _)| found.sql).to_owned()
-        }
     }
 }

@@ -171,12 +171,12 @@ impl Plans {
         }
     }
 
-    /// The plan of a text, by its [`plan_key`].
+    /// The plan of a text, by its [`plan_key`](crate::asker::plan_key).
     pub(crate) fn find(&self, dialect: Dialect, key: &str, version: u64) -> Option<Arc<Plan>> {
         self.counted(self.of_texts.of(dialect).find(key, version))
     }
 
-    /// The plan that serves each text of a template, by the template's [`plan_key`].
+    /// The plan that serves each text of a template, by the template's [`plan_key`](crate::asker::plan_key).
     pub(crate) fn find_by_template(&self, dialect: Dialect, key: &str, version: u64) -> Option<Arc<Plan>> {
         let known = self.of_templates.of(dialect).find(key, version)?;
         self.counted(known.as_ref().clone())

@@ -4,7 +4,7 @@ use super::super::facts::{RelationFacts, RelationKind};
 use super::super::relation::{Rows, row};
 use super::super::scene::Scene;
 
-fn tables<'s>(scene: &'s Scene) -> impl Iterator<Item = &'s RelationFacts> {
+fn tables(scene: &Scene) -> impl Iterator<Item = &RelationFacts> {
     scene.facts().of_users().filter(|relation| relation.kind == RelationKind::Table)
 }
 
