@@ -58,3 +58,35 @@ fn savepoints_have_a_limit() {
     session.end(true);
     assert!(session.setting("a.b").unwrap().starts_with('x'));
 }
+
+#[test]
+fn many_small_settings_count_as_what_they_take() {
+    let budget = MemoryBudget::new(1 << 30, "max");
+    let session = session(100_000, &budget);
+    let set = (0..10_000).take_while(|n| session.set(&format!("a.b{n}"), Some("1".into())).is_ok()).count();
+    // Each takes some hundred bytes, of which less than ten are its name and value.
+    assert!((500..1_500).contains(&set), "{set} settings in 100 KB");
+}
+
+#[test]
+fn what_a_transaction_keeps_of_settings_that_are_gone_has_room() {
+    let budget = MemoryBudget::new(1 << 30, "max");
+    let session = session(1 << 20, &budget);
+    session.set("a.b", Some("x".repeat(300_000))).unwrap();
+    session.begin(None);
+    session.reset();
+    assert!(budget.used() > 300_000, "they come back with a rollback");
+    session.end(false);
+    session.set("a.b", Some("x".repeat(20_000))).unwrap();
+    session.begin(None);
+    let set = |n: usize| {
+        session.set(&format!("a.b{n}"), Some("x".repeat(100_000))).and_then(|()| {
+            // The value before it is kept until the transaction ends.
+            session.set_local(&format!("a.b{n}"), Some(String::new()))
+        })
+    };
+    assert!((0..100).take_while(|n| set(*n).is_ok()).count() < 11);
+    session.end(true);
+    session.reset();
+    assert_eq!(budget.used(), 0);
+}

@@ -12,9 +12,12 @@ pub(super) type Settings = BTreeMap<String, String>;
 /// Bytes of a savepoint beside its name and settings.
 pub(super) const SAVEPOINT_BYTES: usize = 128;
 
+/// Bytes that a setting takes beside its name and its value, more or less: its place in a list, and what the allocator adds.
+pub const SETTING_BYTES: usize = 96;
+
 /// Bytes of settings.
 pub(super) fn settings_bytes(settings: &Settings) -> usize {
-    settings.iter().map(|(name, value)| name.len() + value.len()).sum()
+    settings.iter().map(|(name, value)| SETTING_BYTES + name.len() + value.len()).sum()
 }
 
 /// How much a notice asks for attention.
@@ -72,7 +75,9 @@ pub(super) struct Savepoint {
 impl Block {
     /// Bytes of the settings and savepoints that it keeps beside the settings that count now.
     pub(super) fn bytes(&self, now: &Arc<Settings>) -> usize {
-        let mut bytes = 0;
+        let local = self.local.iter();
+        let local = local.map(|(name, before)| SETTING_BYTES + name.len() + before.as_ref().map_or(0, String::len));
+        let mut bytes = local.sum();
         let mut last = &self.before;
         if !Arc::ptr_eq(last, now) {
             bytes += settings_bytes(last);

@@ -25,7 +25,7 @@ mod session;
 mod statement;
 mod write;
 
-pub use block::{Notice, Severity};
+pub use block::{Notice, SETTING_BYTES, Severity};
 pub use describe::{Command, CopyFormat, CopyKind, DescribeReply, Description};
 pub use error::{SqlError, SqlErrorCode, SqlSubject};
 pub use figures::EngineFigures;

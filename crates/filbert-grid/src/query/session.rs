@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU64, O
 
 use parking_lot::Mutex;
 
-use super::block::{Block, Notice, SAVEPOINT_BYTES, Savepoint, Settings, Severity, settings_bytes};
+use super::block::{Block, Notice, SAVEPOINT_BYTES, SETTING_BYTES, Savepoint, Settings, Severity, settings_bytes};
 use super::error::{SqlError, SqlErrorCode};
 use crate::budget::{MemoryBudget, Reservation};
 use crate::errors::ErrorKind;
@@ -191,8 +191,8 @@ impl Session {
         let mut settings = self.settings.lock();
         match value {
             Some(value) => {
-                let more = name.len() + value.len();
-                let before = settings.get(name).map_or(0, |before| name.len() + before.len());
+                let more = SETTING_BYTES + name.len() + value.len();
+                let before = settings.get(name).map_or(0, |before| SETTING_BYTES + name.len() + before.len());
                 if more > before {
                     self.make_room(&settings, more - before)?;
                 }
@@ -230,16 +230,14 @@ impl Session {
 
     /// Sets everything back to what it is by default.
     pub fn reset(&self) {
-        *self.settings.lock() = Arc::default();
-        self.give_back();
-        self.settle();
-    }
-
-    /// Gives room back that nothing needs any more.
-    fn give_back(&self) {
+        let none = Arc::default();
+        // An open transaction and its savepoints keep what was.
+        let kept = self.block.lock().bytes(&none);
+        *self.settings.lock() = none;
         if let Some(room) = &mut *self.room.lock() {
-            room.shrink(0);
+            room.shrink(kept);
         }
+        self.settle();
     }
 
     /// Follows the settings that are looked at with each statement.
