@@ -15,7 +15,7 @@ use crate::{
     scram::{Exchange, MECHANISM, Refusal},
     session::Session,
     settings::Opening,
-    wire::{Body, Frontend, KeyData, Startup},
+    wire::{Body, Frontend, GSS_REQUEST, KeyData, SSL_REQUEST, Startup},
 };
 
 /// The first byte of a client that begins with TLS at once.
@@ -101,12 +101,15 @@ async fn negotiate(shared: &Arc<Shared>, link: &mut Link, peer: IpAddr) -> Outco
     if link.begins_with(TLS_HANDSHAKE) {
         begin_tls(shared, link).await?;
     }
+    let mut asked = Asked::default();
     loop {
         let Some(message) = link.startup(bytes_max)? else {
             link.fill().await?;
             continue;
         };
-        match Startup::decode(&message)? {
+        let startup = Startup::decode(&message)?;
+        asked.note(&startup, link.is_tls())?;
+        match startup {
             Startup::Ssl if shared.tls.is_some() && !link.is_tls() => {
                 if link.input_bytes() > 0 {
                     // Bytes that came before encryption must not count as if they came within it.
@@ -131,10 +134,7 @@ async fn negotiate(shared: &Arc<Shared>, link: &mut Link, peer: IpAddr) -> Outco
             }
             Startup::Session { major, minor, parameters } => {
                 if major != 3 {
-                    let message = format!(
-                        "unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{NEWEST_MINOR}"
-                    );
-                    return Err(Failure::Fatal(PgError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)));
+                    return Err(unsupported(major, minor));
                 }
                 let mut opening = Opening::read(parameters)?;
                 opening.minor = choose_version(link, minor, &opening);
@@ -142,6 +142,38 @@ async fn negotiate(shared: &Arc<Shared>, link: &mut Link, peer: IpAddr) -> Outco
             }
         }
     }
+}
+
+/// Which encryption a client has asked for.
+#[derive(Debug, Default)]
+struct Asked {
+    tls: bool,
+    gss: bool,
+}
+
+impl Asked {
+    /// Notes what a message asks for: each kind may be asked for once, and none when there is one already. Otherwise a client could go on
+    /// without ever beginning a session.
+    ///
+    /// # Errors
+    /// It was asked for before. As in PostgreSQL, the request is a version of the protocol then, one that nobody speaks.
+    fn note(&mut self, startup: &Startup<'_>, is_tls: bool) -> Outcome {
+        let (was_asked, code) = match startup {
+            Startup::Ssl => (&mut self.tls, SSL_REQUEST),
+            Startup::Gss => (&mut self.gss, GSS_REQUEST),
+            Startup::Cancel { .. } | Startup::Session { .. } => return Ok(()),
+        };
+        if std::mem::replace(was_asked, true) || is_tls {
+            let [high, low, third, fourth] = code.to_be_bytes();
+            return Err(unsupported(u16::from_be_bytes([high, low]), u16::from_be_bytes([third, fourth])));
+        }
+        Ok(())
+    }
+}
+
+fn unsupported(major: u16, minor: u16) -> Failure {
+    let message = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{NEWEST_MINOR}");
+    Failure::Fatal(PgError::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
 }
 
 /// Agrees on a version, and tells the client if it is not the one asked for.

@@ -78,6 +78,30 @@ fn encryption_that_is_not_there_is_declined() {
 }
 
 #[test]
+fn encryption_is_asked_for_once() {
+    let server = Server::start();
+    let ask = |raw: &mut Raw, request: u32| raw.bytes(&[8_u32.to_be_bytes(), request.to_be_bytes()].concat());
+    for (requests, version) in [
+        (&[80_877_103_u32, 80_877_103][..], "1234.5679"),
+        (&[80_877_104, 80_877_104], "1234.5680"),
+        (&[80_877_103, 80_877_104, 80_877_103], "1234.5679"),
+    ] {
+        let mut raw = Raw::open(&server);
+        for request in requests {
+            ask(&mut raw, *request);
+        }
+        let mut answers = vec![0; requests.len() - 1];
+        std::io::Read::read_exact(&mut raw.0, &mut answers).unwrap();
+        assert!(answers.iter().all(|answer| *answer == b'N'), "{answers:?}");
+        let (tag, body) = raw.read();
+        let found = (tag, error_field(&body, 'S'), error_field(&body, 'C'), error_field(&body, 'M'));
+        let message = format!("unsupported frontend protocol {version}: server supports 3.0 to 3.2");
+        assert_eq!(found, ('E', "FATAL".to_owned(), "0A000".to_owned(), message));
+        assert_eq!(raw.read().0, '-');
+    }
+}
+
+#[test]
 fn an_error_skips_what_comes_until_sync() {
     let server = Server::start();
     let mut raw = Raw::session(&server);

@@ -31,4 +31,4 @@ mod startup;
 pub(crate) use backend::{ErrorFields, Format, KeyData, Out, RowField, TransactionStatus};
 pub(crate) use body::{Body, Violation};
 pub(crate) use frontend::{Bind, Formats, Frontend, HEADER_BYTES, Oids, Target, frame, length_of};
-pub(crate) use startup::{Parameters, Startup, startup_length};
+pub(crate) use startup::{GSS_REQUEST, Parameters, SSL_REQUEST, Startup, startup_length};

@@ -2,8 +2,9 @@
 
 use super::body::{Body, Violation};
 
-const SSL_REQUEST: i32 = 80_877_103;
-const GSS_REQUEST: i32 = 80_877_104;
+/// The first messages that ask for encryption: versions of the protocol that there are not.
+pub(crate) const SSL_REQUEST: i32 = 80_877_103;
+pub(crate) const GSS_REQUEST: i32 = 80_877_104;
 const CANCEL_REQUEST: i32 = 80_877_102;
 /// Bytes of a cancel key, at most.
 const KEY_BYTES_MAX: usize = 256;
