@@ -77,6 +77,10 @@ impl AsyncWrite for Begun {
     }
 }
 
+fn out_of_memory(full: &Exhausted) -> io::Error {
+    io::Error::new(io::ErrorKind::OutOfMemory, full.to_string())
+}
+
 fn closed<T>() -> Poll<io::Result<T>> {
     Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
 }
@@ -143,12 +147,14 @@ pub(crate) struct Link {
     budget: MemoryBudget,
     /// Room for what came and is not handled, if that is much.
     room: Reservation,
+    /// Room for what is written and waits for the client to read, if that is much.
+    out_room: Reservation,
 }
 
 impl Link {
     pub(crate) fn new(stream: Stream, budget: MemoryBudget) -> Link {
-        let room = budget.empty();
-        Link { stream, input: BytesMut::new(), out: Out::default(), sent: 0, budget, room }
+        let (room, out_room) = (budget.empty(), budget.empty());
+        Link { stream, input: BytesMut::new(), out: Out::default(), sent: 0, budget, room, out_room }
     }
 
     /// Takes bytes in, for which there is room first. A long message's own length is believed when a quarter of it has come.
@@ -264,7 +270,7 @@ impl Link {
                 }
                 Poll::Ready(Ok(())) => {
                     let taken = self.take(buffer.filled());
-                    Poll::Ready(taken.map_err(|full| io::Error::new(io::ErrorKind::OutOfMemory, full.to_string())))
+                    Poll::Ready(taken.map_err(|full| out_of_memory(&full)))
                 }
                 other => other,
             }
@@ -274,12 +280,32 @@ impl Link {
     /// Sends all that is written. Cancel safe.
     ///
     /// # Errors
-    /// The network broke.
+    /// The network broke, or the client does not read and there is no room for what it has to read.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         if self.out.0.is_empty() {
             return Ok(());
         }
         poll_fn(|cx| self.poll_flush(cx)).await
+    }
+
+    /// The same while there is something else of so many bytes that goes on when all is sent. It has room in `room` if the client does not
+    /// read at once; if there is none, not all is sent.
+    ///
+    /// # Errors
+    /// As [`Link::flush`].
+    pub(crate) async fn flush_beside(
+        &mut self,
+        room: &mut Reservation,
+        bytes: usize,
+    ) -> io::Result<Result<(), Exhausted>> {
+        poll_fn(|cx| match self.poll_flush(cx) {
+            Poll::Ready(result) => Poll::Ready(result.map(Ok)),
+            Poll::Pending => match room.follow(bytes) {
+                Ok(()) => Poll::Pending,
+                Err(exhausted) => Poll::Ready(Ok(Err(exhausted))),
+            },
+        })
+        .await
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -288,11 +314,12 @@ impl Link {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(bytes)) => self.sent += bytes,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => return self.wait_for_reader(),
             }
         }
         if let Poll::Ready(result) = self.stream.poll_flush(cx) {
             self.sent = 0;
+            self.out_room.shrink(0);
             if self.out.0.capacity() > KEPT_BYTES_MAX {
                 self.out.0 = Vec::new();
             } else {
@@ -300,7 +327,16 @@ impl Link {
             }
             return Poll::Ready(result);
         }
-        Poll::Pending
+        self.wait_for_reader()
+    }
+
+    /// A long answer that the client does not read at once has room. Others are bounded by the number of connections.
+    fn wait_for_reader(&mut self) -> Poll<io::Result<()>> {
+        let bytes = if self.out.0.capacity() > KEPT_BYTES_MAX { self.out.0.capacity() } else { 0 };
+        match self.out_room.follow(bytes) {
+            Ok(()) => Poll::Pending,
+            Err(full) => Poll::Ready(Err(out_of_memory(&full))),
+        }
     }
 
     /// Gives the buffers back, where they are empty: the connection is idle.

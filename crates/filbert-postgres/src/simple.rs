@@ -35,6 +35,10 @@ impl Session {
             }
             result.map_err(|failure| failure.moved_by(characters(text, part.start)))?;
             self.report_settings();
+            // Short statements may have long answers, and there may be many in a text.
+            if self.link.out.len() >= self.shared.config.write_buffer_bytes {
+                self.link.flush().await?;
+            }
         }
         if is_empty {
             self.link.out.empty_query();
