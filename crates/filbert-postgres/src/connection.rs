@@ -5,13 +5,16 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use filbert_grid::query::SETTING_BYTES;
 use tokio::{net::TcpStream, sync::watch};
 use tracing::{debug, info};
 
 use crate::{
     door::Shared,
     error::{Failure, Outcome, PgError, sqlstate},
+    kept::{Keeper, Kept},
     link::{Link, Stream},
+    registry::Place,
     scram::{Exchange, MECHANISM, Refusal},
     session::Session,
     settings::Opening,
@@ -20,6 +23,9 @@ use crate::{
 
 /// The first byte of a client that begins with TLS at once.
 const TLS_HANDSHAKE: u8 = 0x16;
+/// Bytes that a setting takes in the first message at least: a name of one letter, an empty value, and the zero bytes that end them; one
+/// within the options takes more.
+const SETTING_IN_MESSAGE_BYTES: usize = 3;
 /// The newest minor version of the protocol that is spoken here.
 const NEWEST_MINOR: u16 = 2;
 
@@ -92,7 +98,11 @@ pub(crate) fn shutting_down() -> Box<PgError> {
 /// Who is there: all that a session begins with.
 pub(crate) struct Opened {
     pub(crate) opening: Opening,
-    pub(crate) place: crate::registry::Place,
+    pub(crate) place: Place,
+    /// Counts what the connection keeps.
+    pub(crate) keeper: Keeper,
+    /// Room for the settings of the first message.
+    pub(crate) opening_room: Kept,
 }
 
 async fn negotiate(shared: &Arc<Shared>, link: &mut Link, peer: IpAddr) -> Outcome<Option<Opened>> {
@@ -136,9 +146,15 @@ async fn negotiate(shared: &Arc<Shared>, link: &mut Link, peer: IpAddr) -> Outco
                 if major != 3 {
                     return Err(unsupported(major, minor));
                 }
+                let keeper = Keeper::new(shared.grid.budget());
+                // As many settings as there can be in so many bytes, until it is known how many there are.
+                let room = keeper.keep(message.len() / SETTING_IN_MESSAGE_BYTES * SETTING_BYTES + message.len());
+                let mut room = room.map_err(Failure::Fatal)?;
                 let mut opening = Opening::read(parameters)?;
+                room.resize(opening.bytes()).map_err(Failure::Fatal)?;
                 opening.minor = choose_version(link, minor, &opening);
-                return admit(shared, link, opening, peer).await.map(Some);
+                let place = admit(shared, link, &opening, peer).await?;
+                return Ok(Some(Opened { opening, place, keeper, opening_room: room }));
             }
         }
     }
@@ -195,7 +211,7 @@ async fn begin_tls(shared: &Shared, link: &mut Link) -> Outcome {
     Ok(())
 }
 
-async fn admit(shared: &Arc<Shared>, link: &mut Link, opening: Opening, peer: IpAddr) -> Outcome<Opened> {
+async fn admit(shared: &Arc<Shared>, link: &mut Link, opening: &Opening, peer: IpAddr) -> Outcome<Place> {
     let config = &shared.config;
     if config.tls.as_ref().is_some_and(|tls| tls.required) && !link.is_tls() {
         let message = "this server takes connections within TLS only";
@@ -216,7 +232,7 @@ async fn admit(shared: &Arc<Shared>, link: &mut Link, opening: Opening, peer: Ip
         link.out.parameter_status(name, &value);
     }
     link.out.key_data(KeyData { process: place.process, key: &place.key });
-    Ok(Opened { opening, place })
+    Ok(place)
 }
 
 /// Has the client prove who it is.

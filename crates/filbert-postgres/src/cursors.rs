@@ -1,13 +1,11 @@
 //! Running the protocol's own statements: prepared statements and cursors by name.
 
-use std::sync::Arc;
-
 use filbert_data::Value;
 use filbert_grid::query::{Command, TransactionState};
 
 use crate::{
     error::{Failure, Outcome, PgError, sqlstate},
-    portals::{Kind, Portal, Progress},
+    portals::{Kind, Portal, Progress, named_bytes},
     rows::{Sink, describe_columns, readers},
     run::Started,
     session::Session,
@@ -29,8 +27,9 @@ impl Session {
             Own::Prepare { name, types, statement } => {
                 self.statements.check_free(name)?;
                 let oids: Vec<u32> = types.iter().map(|pg_type| pg_type.oid()).collect();
+                let room = self.room_for_statement(name, &statement.text, oids.len())?;
                 let prepared = self.understand_inner(statement, &oids).await?;
-                self.statements.put(name, Arc::new(prepared))?;
+                self.statements.put(name, prepared.kept(name, room)?)?;
                 "PREPARE"
             }
             Own::Execute { name, values: inner } => {
@@ -186,16 +185,23 @@ impl Session {
             let message = format!("cursor \"{name}\" already exists");
             return Err(PgError::new(sqlstate::DUPLICATE_CURSOR, message).into());
         }
+        let room = self.room_for_statement(name, &statement.text, 0)?;
         let prepared = self.understand_inner(statement, &[]).await?;
         if !matches!(prepared.kind, Kind::Engine(Command::Select)) || prepared.columns.is_none() {
             return Err(PgError::new(sqlstate::SYNTAX_ERROR, "a cursor needs a query, such as SELECT or VALUES").into());
         }
+        let prepared = prepared.kept(name, room)?;
         let progress = match self.start(&statement.text, values, &prepared.declared).await? {
-            Started::Rows(rows) => Progress::Rows(rows),
+            Started::Rows(mut rows) => {
+                // What is there already has to have room.
+                rows.look(self.shared.config.page_rows)?;
+                Progress::Rows(rows)
+            }
             Started::Count(_) => Progress::Done,
         };
         let formats = if is_binary { vec![Format::Binary] } else { Vec::new() };
-        let portal = Portal { statement: Arc::new(prepared), values: Vec::new(), formats, progress, hold };
+        let room = self.keeper.keep(named_bytes(name))?;
+        let portal = Portal { statement: prepared, values: Vec::new(), formats, progress, hold, room };
         Ok(self.portals.put(name, portal)?)
     }
 

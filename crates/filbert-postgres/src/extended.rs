@@ -1,13 +1,12 @@
 //! The extended protocol: statements are parsed, bound to values, described and executed by messages of their own.
 
-use std::sync::Arc;
-
 use filbert_data::{Value, dates::Zone};
 use filbert_grid::query::{Command, TransactionState};
 
 use crate::{
     error::{Outcome, PgError, sqlstate},
-    portals::{Kind, Portal, Prepared, Progress},
+    kept::Kept,
+    portals::{Kind, Portal, Prepared, Progress, format_of, named_bytes, statement_bytes},
     rows::{Rows, Sink, describe_columns},
     run::Started,
     session::Session,
@@ -35,26 +34,31 @@ impl Session {
         let before = part.map_or(0, |part| characters(text, part.start));
         let text = part.map_or("", |part| part.text);
         self.check_transaction(text)?;
+        if name.is_empty() {
+            // As in PostgreSQL, the one before is gone whatever becomes of this one.
+            self.statements.remove(name);
+        }
+        let room = self.room_for_statement(name, text, oids.len())?;
         let oids: Vec<u32> = oids.iter().collect();
         let prepared = self.understand(text, &oids).await;
         let prepared = prepared.map_err(|failure| failure.moved_by(before))?;
-        self.statements.put(name, Arc::new(prepared))?;
+        self.statements.put(name, prepared.kept(name, room)?)?;
         self.link.out.parse_complete();
         Ok(())
+    }
+
+    /// Room for a statement that is to be kept, before it is understood.
+    ///
+    /// # Errors
+    /// SQLSTATE 53200: there is none.
+    pub(crate) fn room_for_statement(&self, name: &str, text: &str, oids: usize) -> Result<Kept, Box<PgError>> {
+        self.keeper.keep(named_bytes(name) + statement_bytes(text, oids))
     }
 
     /// Finds out what a statement is.
     pub(crate) async fn understand(&mut self, text: &str, oids: &[u32]) -> Outcome<Prepared> {
         if text.is_empty() {
-            let kind = Kind::Engine(Command::Empty);
-            return Ok(Prepared {
-                text: String::new(),
-                kind,
-                oids: Vec::new(),
-                parameters: Vec::new(),
-                declared: Vec::new(),
-                columns: None,
-            });
+            return Ok(Prepared::new(text, Kind::Engine(Command::Empty)));
         }
         match Own::parse(text)? {
             Some(own) => self.understand_own(text, own, oids).await,
@@ -86,19 +90,17 @@ impl Session {
             Command::CopyIn(_) | Command::CopyOut(_) => None,
             _ => description.columns.clone(),
         };
-        Ok(Prepared { text: text.to_owned(), kind, oids: all, parameters, declared: known, columns })
+        let mut prepared = Prepared::new(text, kind);
+        prepared.oids = all;
+        prepared.parameters = parameters;
+        prepared.declared = known;
+        prepared.columns = columns;
+        Ok(prepared)
     }
 
     /// The protocol's own statements have the parameters and columns of what they are about.
     async fn understand_own(&mut self, text: &str, own: Own, oids: &[u32]) -> Outcome<Prepared> {
-        let mut prepared = Prepared {
-            text: text.to_owned(),
-            kind: Kind::Own(own.clone()),
-            oids: Vec::new(),
-            parameters: Vec::new(),
-            declared: Vec::new(),
-            columns: None,
-        };
+        let mut prepared = Prepared::new(text, Kind::Own(own.clone()));
         match &own {
             Own::Declare { statement, .. } => {
                 let inner = self.understand_inner(statement, oids).await?;
@@ -143,9 +145,19 @@ impl Session {
             return Err(PgError::protocol(message).into());
         }
         let formats = formats(bind.formats);
+        let expected = bind.values().zip(&statement.parameters).enumerate().map(|(at, (bytes, pg_type))| {
+            bytes.map_or(0, |bytes| types::value_bytes(bytes, *pg_type, format_of(&formats, at)))
+        });
+        let expected: usize = expected.sum();
+        if bind.portal.is_empty() {
+            self.portals.remove(bind.portal);
+        }
+        let room = self
+            .keeper
+            .keep(named_bytes(bind.portal) + statement.parameters.len() * size_of::<Value<'_>>() + expected)?;
         let mut values = Vec::with_capacity(statement.parameters.len());
         for (at, (bytes, pg_type)) in bind.values().zip(&statement.parameters).enumerate() {
-            let format = crate::portals::format_of(&formats, at);
+            let format = format_of(&formats, at);
             let value = read_value(bytes, *pg_type, format, &self.zone);
             values.push(value.map_err(|error| error.within(format!("parameter ${}", at + 1)))?);
         }
@@ -155,7 +167,8 @@ impl Session {
             let message = format!("bind message has {} result formats but query has {columns} columns", formats.len());
             return Err(PgError::protocol(message).into());
         }
-        self.portals.put(bind.portal, Portal { statement, values, formats, progress: Progress::New, hold: false })?;
+        self.portals
+            .put(bind.portal, Portal { statement, values, formats, progress: Progress::New, hold: false, room })?;
         self.link.out.bind_complete();
         Ok(())
     }

@@ -42,6 +42,7 @@ mod error;
 mod extended;
 #[doc(hidden)]
 pub mod fuzz;
+mod kept;
 mod link;
 mod portals;
 mod registry;

@@ -2,14 +2,12 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use filbert_data::Value;
-use filbert_grid::{
-    MemoryBudget, Reservation,
-    query::{ColumnMeta, Command, ParameterType},
-};
+use filbert_data::{FieldType, Value};
+use filbert_grid::query::{ColumnMeta, Command, ParameterType};
 
 use crate::{
     error::{PgError, sqlstate},
+    kept::Kept,
     rows::Rows,
     statement::own::Own,
     types::PgType,
@@ -18,6 +16,24 @@ use crate::{
 
 /// Bytes that a name and what it stands for take beside what they hold, more or less.
 const THING_BYTES: usize = 512;
+
+/// Bytes that a statement keeps of each of its parameters: its OID, its type, and the type that was declared, which may have a box for the
+/// type of items.
+const PARAMETER_BYTES: usize =
+    size_of::<u32>() + size_of::<PgType>() + size_of::<Option<ParameterType>>() + size_of::<FieldType>();
+
+/// What a client can do that keeps too much.
+const CLOSE_SOME: &str = "Close prepared statements, cursors and portals that are not needed any more.";
+
+/// Bytes that something of this name needs before anything is known of it.
+pub(crate) fn named_bytes(name: &str) -> usize {
+    THING_BYTES + name.len()
+}
+
+/// Bytes that a statement of this text and so many parameters will keep, as far as that is known before it is understood.
+pub(crate) fn statement_bytes(text: &str, parameters: usize) -> usize {
+    text.len() + parameters * PARAMETER_BYTES
+}
 
 /// What kind of statement one is.
 #[derive(Clone, Debug)]
@@ -29,7 +45,7 @@ pub(crate) enum Kind {
 }
 
 /// A statement that was understood.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) text: String,
     pub(crate) kind: Kind,
@@ -40,6 +56,35 @@ pub(crate) struct Prepared {
     /// The types that the client or a cast in the text says of them, by which the engine plans the statement.
     pub(crate) declared: Vec<Option<ParameterType>>,
     pub(crate) columns: Option<Arc<[ColumnMeta]>>,
+    /// Its room; none of one that is not kept.
+    room: Option<Kept>,
+}
+
+impl Prepared {
+    /// A statement of which nothing else is known, without parameters and rows.
+    pub(crate) fn new(text: &str, kind: Kind) -> Prepared {
+        let (oids, parameters, declared, columns, room) = Default::default();
+        Prepared { text: text.to_owned(), kind, oids, parameters, declared, columns, room }
+    }
+
+    /// The statement, to be kept under a name. Its room is `room`, which was taken before it was understood.
+    ///
+    /// # Errors
+    /// There is no room for what was found out about it.
+    pub(crate) fn kept(mut self, name: &str, mut room: Kept) -> Result<Arc<Prepared>, Box<PgError>> {
+        room.resize(named_bytes(name) + self.bytes())?;
+        self.room = Some(room);
+        Ok(Arc::new(self))
+    }
+
+    fn bytes(&self) -> usize {
+        // The protocol's own statements have parts of the text once more.
+        let again = if matches!(self.kind, Kind::Own(_)) { self.text.len() } else { 0 };
+        let columns = self.columns.iter().flat_map(|columns| columns.iter());
+        let columns: usize = columns.map(|column| size_of::<ColumnMeta>() + column.name.len()).sum();
+        let parameters = self.oids.len().max(self.declared.len());
+        statement_bytes(&self.text, parameters) + again + columns
+    }
 }
 
 /// A place of limited size for things with names.
@@ -49,44 +94,33 @@ struct Named<T> {
     count_max: usize,
     bytes: usize,
     bytes_max: usize,
-    room: Reservation,
 }
 
 impl<T> Named<T> {
-    fn new(count_max: usize, bytes_max: usize, budget: &MemoryBudget) -> Self {
-        Named { things: HashMap::new(), count_max, bytes: 0, bytes_max, room: budget.empty() }
+    fn new(count_max: usize, bytes_max: usize) -> Self {
+        Named { things: HashMap::new(), count_max, bytes: 0, bytes_max }
     }
 
     fn remove(&mut self, name: &str) -> Option<T> {
         let (thing, bytes) = self.things.remove(name)?;
         self.bytes -= bytes;
-        self.give_back();
         Some(thing)
-    }
-
-    /// Gives the room back that is not needed any more.
-    fn give_back(&mut self) {
-        // Less than before is never too much.
-        let _ = self.room.follow(self.bytes);
     }
 
     fn put(&mut self, name: &str, thing: T, bytes: usize, what: &str) -> Result<(), Box<PgError>> {
         self.remove(name);
-        let bytes = bytes.saturating_add(THING_BYTES + name.len());
+        let bytes = bytes.saturating_add(named_bytes(name));
         if self.things.len() >= self.count_max {
             let message = format!("this session already has {} {what}, the most that it may have", self.things.len());
-            return Err(PgError::new(sqlstate::LIMIT_EXCEEDED, message));
+            return Err(PgError::new(sqlstate::LIMIT_EXCEEDED, message).with_hint(CLOSE_SOME));
         }
         if !self.things.is_empty() && self.bytes.saturating_add(bytes) > self.bytes_max {
             let message = format!(
                 "the {what} of this session keep {} bytes already, kept_bytes_max is {}",
                 self.bytes, self.bytes_max
             );
-            return Err(PgError::new(sqlstate::LIMIT_EXCEEDED, message));
+            return Err(PgError::new(sqlstate::LIMIT_EXCEEDED, message).with_hint(CLOSE_SOME));
         }
-        self.room
-            .follow(self.bytes + bytes)
-            .map_err(|exhausted| PgError::new(sqlstate::OUT_OF_MEMORY, exhausted.to_string()))?;
         self.bytes += bytes;
         self.things.insert(name.to_owned(), (thing, bytes));
         Ok(())
@@ -105,7 +139,6 @@ impl<T> Named<T> {
             }
             stays
         });
-        self.give_back();
     }
 }
 
@@ -114,8 +147,8 @@ impl<T> Named<T> {
 pub(crate) struct Statements(Named<Arc<Prepared>>);
 
 impl Statements {
-    pub(crate) fn new(count_max: usize, bytes_max: usize, budget: &MemoryBudget) -> Self {
-        Statements(Named::new(count_max, bytes_max, budget))
+    pub(crate) fn new(count_max: usize, bytes_max: usize) -> Self {
+        Statements(Named::new(count_max, bytes_max))
     }
 
     /// Keeps a statement.
@@ -124,7 +157,7 @@ impl Statements {
     /// There is one of the name, or there are too many.
     pub(crate) fn put(&mut self, name: &str, statement: Arc<Prepared>) -> Result<(), Box<PgError>> {
         self.check_free(name)?;
-        let bytes = statement.text.len();
+        let bytes = statement.bytes();
         self.0.put(name, statement, bytes, "prepared statements")
     }
 
@@ -182,6 +215,8 @@ pub(crate) struct Portal {
     pub(crate) progress: Progress,
     /// Whether it outlives the transaction.
     pub(crate) hold: bool,
+    /// Room for the values, and for rows that were made and not read. The statement has its own.
+    pub(crate) room: Kept,
 }
 
 impl Portal {
@@ -191,7 +226,7 @@ impl Portal {
             Progress::Rows(rows) => rows.bytes(),
             Progress::New | Progress::Done => 0,
         };
-        self.values.iter().map(kept_bytes).sum::<usize>() + rows
+        self.values.iter().map(kept_bytes).sum::<usize>() + self.formats.len() + rows
     }
 }
 
@@ -204,7 +239,8 @@ pub(crate) fn format_of(formats: &[Format], column: usize) -> Format {
     }
 }
 
-fn kept_bytes(value: &Value<'_>) -> usize {
+/// Bytes that a value keeps.
+pub(crate) fn kept_bytes(value: &Value<'_>) -> usize {
     size_of::<Value<'_>>()
         + match value {
             Value::Text(text) | Value::Json(text) => text.len(),
@@ -218,21 +254,24 @@ fn kept_bytes(value: &Value<'_>) -> usize {
 pub(crate) struct Portals(Named<Portal>);
 
 impl Portals {
-    pub(crate) fn new(count_max: usize, bytes_max: usize, budget: &MemoryBudget) -> Self {
-        Portals(Named::new(count_max, bytes_max, budget))
+    pub(crate) fn new(count_max: usize, bytes_max: usize) -> Self {
+        Portals(Named::new(count_max, bytes_max))
     }
 
     /// Keeps a portal.
     ///
     /// # Errors
     /// There is one of the name, or there are too many.
-    pub(crate) fn put(&mut self, name: &str, portal: Portal) -> Result<(), Box<PgError>> {
+    pub(crate) fn put(&mut self, name: &str, mut portal: Portal) -> Result<(), Box<PgError>> {
         if !name.is_empty() && self.0.get(name).is_some() {
             let message = format!("cursor \"{name}\" already exists");
             return Err(PgError::new(sqlstate::DUPLICATE_CURSOR, message));
         }
         let bytes = portal.bytes();
-        self.0.put(name, portal, bytes, "portals")
+        portal.room.resize(named_bytes(name) + bytes)?;
+        // A statement that nobody else has is the portal's: that of a cursor, and one that was closed.
+        let own = if Arc::strong_count(&portal.statement) == 1 { portal.statement.bytes() } else { 0 };
+        self.0.put(name, portal, bytes + own, "portals")
     }
 
     /// The portal of a name.

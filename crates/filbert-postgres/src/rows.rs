@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use filbert_grid::query::{ColumnMeta, ColumnReader, Cursor, Page, Running, SqlError};
+use filbert_grid::{Exhausted, Reservation};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -24,16 +25,18 @@ pub(crate) struct Rows {
     /// The page at hand, and how many of its rows are read.
     page: Option<RecordBatch>,
     at: usize,
-    /// How the query is cancelled, if it may be waited for.
-    running: Option<Running>,
+    /// How the query is cancelled, if it may be waited for, and room for what the engine has of it.
+    running: Option<(Running, Reservation)>,
+    /// Room for the page, while it waits for a client that does not read.
+    room: Option<Reservation>,
     /// Rows that were read.
     pub(crate) count: u64,
 }
 
 impl Rows {
-    pub(crate) fn new(cursor: Box<dyn Cursor>, running: Option<Running>) -> Rows {
+    pub(crate) fn new(cursor: Box<dyn Cursor>, running: Option<(Running, Reservation)>) -> Rows {
         let columns = cursor.columns().clone();
-        Rows { cursor: Some(cursor), columns, page: None, at: 0, running, count: 0 }
+        Rows { cursor: Some(cursor), columns, page: None, at: 0, running, room: None, count: 0 }
     }
 
     /// The page at hand.
@@ -44,6 +47,20 @@ impl Rows {
     /// Bytes of the page at hand.
     pub(crate) fn bytes(&self) -> usize {
         self.page.as_ref().map_or(0, RecordBatch::get_array_memory_size)
+    }
+
+    /// Takes the first page if it is there already, so that its bytes are known.
+    ///
+    /// # Errors
+    /// Those of the query.
+    pub(crate) fn look(&mut self, rows_max: usize) -> Result<(), SqlError> {
+        match self.cursor.as_mut().filter(|_| self.page.is_none()).and_then(|cursor| cursor.page_now(rows_max)) {
+            Some(page) => {
+                self.take(page?);
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether all rows were read. A page that says that it is the last one saves asking for another.
@@ -149,16 +166,25 @@ pub(crate) fn readers<'a>(
         .collect()
 }
 
+/// What a client is told that does not read its rows, of which there are too many to wait for it.
+#[cold]
+fn unread(exhausted: &Exhausted) -> Box<PgError> {
+    PgError::new(sqlstate::OUT_OF_MEMORY, exhausted.to_string())
+        .with_hint("Read the rows as they come, or fewer and shorter ones at a time.")
+}
+
 impl Session {
     /// Sends rows, `rows_max` at most, or all if that is 0. Returns whether there may be more.
     pub(crate) async fn send_rows(&mut self, rows: &mut Rows, sink: &mut Sink, rows_max: u64) -> Outcome<bool> {
-        if let Some(running) = &rows.running {
+        if let Some((running, _)) = &rows.running {
             self.slot().set_running(running.clone());
         }
         let mut left = if rows_max == 0 { u64::MAX } else { rows_max };
         while left > 0 && self.next_page(rows, left).await? {
             self.send_page(rows, sink, &mut left).await?;
         }
+        // Who keeps the rows takes room for what is left of them.
+        rows.room = None;
         Ok(!rows.is_over())
     }
 
@@ -166,6 +192,7 @@ impl Session {
     async fn send_page(&mut self, rows: &mut Rows, sink: &mut Sink, left: &mut u64) -> Outcome {
         let Some(page) = rows.page.clone() else { return Ok(()) };
         let readers = readers(&page, &rows.columns)?;
+        let bytes = rows.bytes();
         while *left > 0 && rows.at < page.num_rows() {
             let start = self.link.out.len();
             if let Err(error) = sink.write(&readers, rows.at, &self.zone, &mut self.link.out) {
@@ -177,7 +204,8 @@ impl Session {
             *left -= 1;
             if self.link.out.len() >= self.shared.config.write_buffer_bytes {
                 // No more is written than the client reads.
-                self.link.flush().await?;
+                let room = rows.room.get_or_insert_with(|| self.shared.grid.budget().empty());
+                self.link.flush_beside(room, bytes).await?.map_err(|exhausted| unread(&exhausted))?;
                 if self.slot().is_cancelled() {
                     return Err(PgError::cancelled().into());
                 }
@@ -190,7 +218,7 @@ impl Session {
     pub(crate) async fn next_page(&mut self, rows: &mut Rows, wanted: u64) -> Outcome<bool> {
         let rows_max = usize::try_from(wanted).unwrap_or(usize::MAX).min(self.shared.config.page_rows);
         while rows.page.as_ref().is_none_or(|page| rows.at >= page.num_rows()) {
-            rows.page = None;
+            (rows.page, rows.room) = (None, None);
             let Some(mut cursor) = rows.cursor.take() else { return Ok(false) };
             if self.slot().is_cancelled() {
                 return Err(PgError::cancelled().into());

@@ -13,6 +13,7 @@ use crate::{
     connection::{Ending, Opened, shutting_down},
     door::Shared,
     error::{Failure, Outcome, PgError, sqlstate},
+    kept::{Keeper, Kept},
     link::{Frame, Link},
     portals::{Portals, Statements},
     registry::{Place, Slot},
@@ -28,6 +29,10 @@ pub(crate) struct Session {
     pub(crate) state: Arc<query::Session>,
     pub(crate) statements: Statements,
     pub(crate) portals: Portals,
+    /// Room for what they keep.
+    pub(crate) keeper: Keeper,
+    /// That of the settings with which the session began.
+    _opening_room: Kept,
     /// How long a statement may run; `None` = as the engine's settings say.
     pub(crate) statement_timeout_ms: Option<u64>,
     /// The time zone of timestamps.
@@ -42,7 +47,7 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>, mut link: Link, opened: Opened) -> Session {
-        let Opened { opening, place } = opened;
+        let Opened { opening, place, keeper, opening_room } = opened;
         let state = query::Session::new(opening.dialect, opening.user.as_str());
         let budget = shared.grid.budget();
         let state = state.within(shared.config.session_bytes_max, budget);
@@ -50,8 +55,8 @@ impl Session {
         state.set_process(place.process);
         link.out.ready(TransactionStatus::Idle);
         let config = &shared.config;
-        let statements = Statements::new(config.statements_max, config.kept_bytes_max, budget);
-        let portals = Portals::new(config.portals_max, config.kept_bytes_max, budget);
+        let statements = Statements::new(config.statements_max, config.kept_bytes_max);
+        let portals = Portals::new(config.portals_max, config.kept_bytes_max);
         let reported = Reported::new(&state);
         let statement_timeout_ms = settings::statement_timeout_ms(&state);
         let zone = settings::zone(&state);
@@ -61,6 +66,8 @@ impl Session {
             state,
             statements,
             portals,
+            keeper,
+            _opening_room: opening_room,
             statement_timeout_ms,
             reported,
             place,

@@ -1,7 +1,9 @@
 //! The settings of a session that its client is told of, and those that it begins with.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use filbert_data::dates::Zone;
-use filbert_grid::query::{Dialect, Session};
+use filbert_grid::query::{Dialect, SETTING_BYTES, Session};
 
 use crate::{
     error::{Failure, Outcome, PgError, sqlstate},
@@ -81,6 +83,12 @@ impl Opening {
             opening.dialect = known_dialect(name)?;
         }
         Ok(opening)
+    }
+
+    /// Bytes that it keeps for as long as the session lasts.
+    pub(crate) fn bytes(&self) -> usize {
+        let settings = self.settings.iter().map(|(name, value)| SETTING_BYTES + name.len() + value.len());
+        settings.sum::<usize>() + SETTING_BYTES + self.user.len() + self.database.len()
     }
 
     /// The settings that are reported when the session begins.
@@ -212,9 +220,9 @@ fn options(text: &str) -> Outcome<Vec<(String, String)>> {
     Ok(settings)
 }
 
-/// What a client was told of its session's settings last.
+/// What a client was told of its session's settings last: hashes of the values, which may be as long as a session may keep.
 #[derive(Debug)]
-pub(crate) struct Reported(Vec<(&'static str, String)>);
+pub(crate) struct Reported(Vec<(&'static str, u64)>);
 
 impl Reported {
     pub(crate) fn new(session: &Session) -> Reported {
@@ -222,7 +230,7 @@ impl Reported {
             REPORTED
                 .iter()
                 .filter(|(name, _)| !is_fixed(name))
-                .map(|(name, default)| (*name, current(session, name, default)))
+                .map(|(name, default)| (*name, hash_of(&current(session, name, default))))
                 .collect(),
         )
     }
@@ -232,12 +240,19 @@ impl Reported {
         for (name, told) in &mut self.0 {
             let default = REPORTED.iter().find(|(reported, _)| reported == name).map_or("", |(_, default)| default);
             let value = current(session, name, default);
-            if value != *told {
+            let hash = hash_of(&value);
+            if hash != *told {
                 out.parameter_status(name, &value);
-                *told = value;
+                *told = hash;
             }
         }
     }
+}
+
+fn hash_of(value: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn current(session: &Session, name: &str, default: &str) -> String {

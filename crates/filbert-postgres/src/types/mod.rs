@@ -22,6 +22,7 @@ mod decimals;
 mod intervals;
 mod moments;
 mod numbers;
+mod sizes;
 mod text;
 mod vectors;
 
@@ -31,6 +32,7 @@ use filbert_data::FieldType;
 use filbert_grid::query::{ColumnMeta, ParameterType};
 
 pub(crate) use binary::{read_binary, utf8, write_binary};
+pub(crate) use sizes::value_bytes;
 pub(crate) use text::{read_text, write_text};
 
 /// A place for the text of values.

@@ -17,6 +17,10 @@ pub(crate) enum Target {
 pub(crate) struct Oids<'a>(&'a [u8]);
 
 impl<'a> Oids<'a> {
+    pub(crate) fn len(self) -> usize {
+        self.0.len() / 4
+    }
+
     pub(crate) fn iter(self) -> impl Iterator<Item = u32> + 'a {
         self.0.as_chunks().0.iter().map(|chunk: &[u8; 4]| u32::from_be_bytes(*chunk))
     }

@@ -3,6 +3,7 @@
 //! | statement | result |
 //! |---|---|
 //! | `select now n` | so many rows of a number and a text, in place |
+//! | `select wide n` | so many rows with a text of a megabyte each, in one page |
 //! | `select later n` | the same, each page from another thread |
 //! | `select hang` | nothing until it is cancelled |
 //! | `select hang after n` | so many rows, then nothing until it is cancelled |
@@ -11,7 +12,7 @@
 //! | `insert n` | a count |
 //! | `insert warned n` | the same, with a warning and a notice |
 //! | `begin`, `commit`, `rollback`, `set name value` | as in SQL |
-//! | `copy .. from stdin`, `copy n to stdout` | with `csv` or `binary` in that format; the rows are kept, or are those of `select now n` |
+//! | `copy .. from stdin`, `copy n to stdout` | with `csv` or `binary` in that format, with `arrays` into a column of them; the rows are kept, or are those of `select now n` |
 //! | anything else | an error at character 3, with a hint |
 
 use std::{
@@ -217,6 +218,13 @@ impl QueryEngine for Engine {
                 Some(Ok(StatementResult::Count(number as u64)))
             }
             "select now" => rows(self.cursor(number, true)),
+            "select wide" => {
+                let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..number as i64));
+                let texts: ArrayRef =
+                    Arc::new(StringArray::from_iter_values((0..number).map(|_| "x".repeat(1_000_000))));
+                let page = RecordBatch::try_from_iter([("id", ids), ("text", texts)]).unwrap();
+                rows(self.fixed(numbers(), page))
+            }
             "select types" => {
                 let (columns, page) = types::all();
                 rows(self.fixed(columns, page))
@@ -300,9 +308,16 @@ impl QueryEngine for Engine {
         thread::spawn(move || reply(Ok(description)));
     }
 
-    fn row_writer(&self, _: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {
+    fn row_writer(&self, statement: &Statement<'_>, mode: WriteMode, reply: RowWriterReply) {
         assert_eq!(mode, WriteMode::All);
-        reply(Ok(Box::new(Writer { columns: numbers(), rows: Vec::new(), copied: self.copied.clone() })));
+        let columns = match statement.text.contains("arrays") {
+            true => Arc::from([
+                column("id", FieldType::BigInt),
+                column("a", FieldType::Array(Box::new(FieldType::Integer))),
+            ]),
+            false => numbers(),
+        };
+        reply(Ok(Box::new(Writer { columns, rows: Vec::new(), copied: self.copied.clone() })));
     }
 
     fn mapping_ddl(&self, _: &str) -> Option<String> {

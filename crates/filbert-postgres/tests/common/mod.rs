@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use filbert_grid::{Environment, Grid, GridConfig, SystemClock};
+use filbert_grid::{Environment, Grid, GridConfig, MemoryBudget, SystemClock};
 use filbert_postgres::{PostgresConfig, PostgresDoor, PostgresMonitor};
 use tokio::{runtime::Runtime, sync::oneshot};
 use tokio_postgres::{Client, Config, NoTls};
@@ -28,6 +28,8 @@ pub struct Server {
     pub address: SocketAddr,
     pub engine: Arc<Engine>,
     pub monitor: PostgresMonitor,
+    /// What all buffers of the member draw from.
+    pub budget: MemoryBudget,
     stop: Option<oneshot::Sender<()>>,
     served: Option<JoinHandle<()>>,
 }
@@ -38,10 +40,20 @@ impl Server {
     }
 
     pub fn with(change: impl FnOnce(&mut PostgresConfig)) -> Self {
+        Self::of(None, change)
+    }
+
+    /// A member with so many bytes for buffers.
+    pub fn with_buffers(bytes_max: usize) -> Self {
+        Self::of(Some(bytes_max), |_| ())
+    }
+
+    fn of(buffers_bytes_max: Option<usize>, change: impl FnOnce(&mut PostgresConfig)) -> Self {
         let mut config = PostgresConfig { listen: SocketAddr::from(([127, 0, 0, 1], 0)), ..PostgresConfig::default() };
         change(&mut config);
         let environment = Environment { clock: Arc::new(SystemClock::new()), random_seed: 42 };
-        let grid = Grid::new(GridConfig::default(), environment).unwrap();
+        let grid = Grid::new(GridConfig { buffers_bytes_max, ..GridConfig::default() }, environment).unwrap();
+        let budget = grid.budget().clone();
         let engine = Arc::new(Engine::default());
         assert!(grid.serve_queries(engine.clone()));
         let (stop, stopping) = oneshot::channel::<()>();
@@ -58,7 +70,7 @@ impl Server {
             });
         });
         let (address, monitor) = opened.recv().unwrap();
-        Server { address, engine, monitor, stop: Some(stop), served: Some(served) }
+        Server { address, engine, monitor, budget, stop: Some(stop), served: Some(served) }
     }
 
     /// Has the door close; [`Server::drop`] waits until it is.
