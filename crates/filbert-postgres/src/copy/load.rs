@@ -8,18 +8,30 @@ use filbert_data::{
     rows::{Row, RowError, RowReader},
 };
 use filbert_grid::{
-    Reservation,
+    Exhausted, Reservation,
     query::{ColumnMeta, CopyFormat, CopyKind, RowWriter},
 };
 
-use super::{binary::BinaryReader, row_format};
+use super::{CHUNK_BYTES, binary::BinaryReader, row_format};
 use crate::{
     error::{PgError, sqlstate},
     types::{self, PgType},
+    wire::Format,
 };
 
 /// Rows that are written at a time.
 const BATCH_ROWS: usize = 256;
+
+/// Room that is taken at a time: that of most batches of rows.
+const ROOM_BYTES: usize = 64 << 10;
+
+/// Places for values that are kept from one batch to the next.
+const VALUES_KEPT_MAX: usize = ROOM_BYTES / size_of::<Value<'static>>();
+
+/// What a client is told whose rows have no room.
+pub(super) fn refused(exhausted: &Exhausted) -> Box<PgError> {
+    PgError::new(sqlstate::OUT_OF_MEMORY, exhausted.to_string())
+}
 
 /// Takes the bytes of a COPY.
 pub(super) struct Loader {
@@ -44,6 +56,9 @@ struct Target {
     /// Values of rows that are still to be written, and the line of each row.
     values: Vec<Value<'static>>,
     lines: Vec<u64>,
+    /// Bytes that the values take at most, and their room.
+    value_bytes: usize,
+    room: Reservation,
     /// Rows that were read, and those that were written.
     rows: u64,
     written: u64,
@@ -68,7 +83,7 @@ impl Loader {
         format: &CopyFormat,
         row_bytes_max: usize,
         zone: Zone,
-        room: Reservation,
+        [room, values_room]: [Reservation; 2],
     ) -> Result<Loader, Box<PgError>> {
         let columns = writer.columns().clone();
         let source = match format.kind {
@@ -76,8 +91,19 @@ impl Loader {
             _ => Source::Text(RowReader::new(row_format(format)?, row_bytes_max)),
         };
         let types = columns.iter().map(|column| PgType::of(&column.field_type)).collect();
-        let (values, lines) = (Vec::new(), Vec::new());
-        let target = Target { writer: Some(writer), columns, types, values, lines, rows: 0, written: 0, zone };
+        let (values, lines, value_bytes, rows, written) = Default::default();
+        let target = Target {
+            writer: Some(writer),
+            columns,
+            types,
+            values,
+            lines,
+            value_bytes,
+            room: values_room,
+            rows,
+            written,
+            zone,
+        };
         Ok(Loader { source, row_bytes: 0, room, target })
     }
 
@@ -90,13 +116,16 @@ impl Loader {
         self.target.written
     }
 
-    /// Takes bytes.
+    /// Takes bytes, so many at a time that what comes of them does not wait for all.
     pub(super) fn load(&mut self, bytes: &[u8]) -> Result<(), Box<PgError>> {
+        bytes.chunks(CHUNK_BYTES).try_for_each(|piece| self.load_piece(piece))
+    }
+
+    fn load_piece(&mut self, bytes: &[u8]) -> Result<(), Box<PgError>> {
         let Loader { source, target, row_bytes, room } = self;
         *row_bytes += bytes.len();
         // A list that grows by doubling takes as much again.
-        room.follow(2 * *row_bytes)
-            .map_err(|exhausted| PgError::new(sqlstate::OUT_OF_MEMORY, exhausted.to_string()))?;
+        room.follow(2 * *row_bytes).map_err(|exhausted| refused(&exhausted))?;
         let rows = target.rows;
         match source {
             Source::Text(reader) => reader.feed(bytes, &mut |row| target.take_text(row))?,
@@ -128,6 +157,7 @@ impl Target {
         if row.len() != self.columns.len() {
             return Err(self.wrong_count(row.len(), row.line));
         }
+        self.make_room(row.fields().map(|field| field.map(str::as_bytes)), Format::Text)?;
         for (at, (field, pg_type)) in row.fields().zip(&self.types).enumerate() {
             let value = match field {
                 None => Ok(Value::Null),
@@ -146,6 +176,7 @@ impl Target {
             let message = format!("row field count is {}, expected {}", fields.len(), self.columns.len());
             return Err(PgError::new(sqlstate::BAD_COPY_FORMAT, message).within(format!("COPY, line {row}")));
         }
+        self.make_room(fields.iter().copied(), Format::Binary)?;
         for (at, (field, pg_type)) in fields.iter().zip(&self.types).enumerate() {
             let value = match field {
                 None => Ok(Value::Null),
@@ -157,6 +188,23 @@ impl Target {
             }
         }
         self.end_row(row)
+    }
+
+    /// Takes room for the values of a row, before they are read.
+    fn make_room<'f>(
+        &mut self,
+        fields: impl Iterator<Item = Option<&'f [u8]>>,
+        format: Format,
+    ) -> Result<(), Box<PgError>> {
+        let bytes = |(field, pg_type): (Option<&[u8]>, &PgType)| {
+            size_of::<Value<'_>>() + field.map_or(0, |field| types::value_bytes(field, *pg_type, format))
+        };
+        self.value_bytes += fields.zip(&self.types).map(bytes).sum::<usize>();
+        if self.value_bytes > self.room.bytes() {
+            // More than the row needs, so that it is not asked for again with each one.
+            self.room.follow(self.value_bytes.next_multiple_of(ROOM_BYTES)).map_err(|exhausted| refused(&exhausted))?;
+        }
+        Ok(())
     }
 
     fn place(&self, line: u64, column: usize) -> String {
@@ -196,6 +244,11 @@ impl Target {
         });
         self.values.clear();
         self.lines.clear();
+        self.value_bytes = 0;
+        if self.values.capacity() > VALUES_KEPT_MAX {
+            self.values = Vec::new();
+        }
+        self.room.shrink(ROOM_BYTES);
         failed.map_or(Ok(()), Err)
     }
 }

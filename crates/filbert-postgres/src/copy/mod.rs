@@ -14,6 +14,7 @@ pub(crate) mod out;
 use std::sync::Arc;
 
 use filbert_data::{Value, rows::RowFormat};
+use filbert_grid::Reservation;
 use filbert_grid::query::{CopyFormat, CopyKind, QueryEngine, WriteMode};
 use tokio::sync::oneshot;
 
@@ -30,6 +31,40 @@ use crate::{
 
 /// Bytes that are handed to the engine's threads at a time.
 const CHUNK_BYTES: usize = 256 << 10;
+
+/// Bytes for the engine's threads, with their room.
+enum Chunk {
+    /// Those of several messages.
+    Gathered(Gathered),
+    /// A message that is long enough by itself.
+    Message(Frame),
+}
+
+struct Gathered {
+    bytes: Vec<u8>,
+    room: Reservation,
+}
+
+impl Gathered {
+    /// # Errors
+    /// SQLSTATE 53200: there is no room.
+    fn add(&mut self, bytes: &[u8]) -> Result<(), Box<PgError>> {
+        // A list that grows by doubling takes as much again.
+        self.room.follow(2 * (self.bytes.len() + bytes.len())).map_err(|exhausted| load::refused(&exhausted))?;
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl Chunk {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Chunk::Gathered(gathered) => &gathered.bytes,
+            // All of its body.
+            Chunk::Message(frame) => &frame.body,
+        }
+    }
+}
 
 /// A loader that comes back from a thread, and how it went.
 type Returned = oneshot::Receiver<(Box<Loader>, Result<(), Box<PgError>>)>;
@@ -72,8 +107,9 @@ impl Session {
         let reply = Box::new(move |writer| drop(sender.send(writer)));
         engine.row_writer(&self.statement(text, values, &[]), WriteMode::All, reply);
         let writer = self.wait(receiver).await??;
-        let (room, row_bytes_max) = (self.shared.budget.empty(), self.shared.config.copy_row_bytes_max);
-        let loader = Box::new(Loader::new(writer, format, row_bytes_max, self.zone.clone(), room)?);
+        let (budget, row_bytes_max) = (&self.shared.budget, self.shared.config.copy_row_bytes_max);
+        let rooms = [budget.empty(), budget.empty()];
+        let loader = Box::new(Loader::new(writer, format, row_bytes_max, self.zone.clone(), rooms)?);
         self.link.out.copy_response(true, format_of(format), loader.columns());
         self.link.flush().await?;
         let count = self.receive(&engine, loader).await?;
@@ -83,11 +119,14 @@ impl Session {
 
     async fn receive(&mut self, engine: &Arc<dyn QueryEngine>, loader: Box<Loader>) -> Outcome<u64> {
         let mut load = Load::Here(loader);
-        let mut chunk = Vec::new();
+        let mut gathered = self.nothing_gathered();
         loop {
             let frame = self.next_frame().await?;
+            let mut message = None;
             match Frontend::decode(frame.tag, &frame.body)? {
-                Frontend::CopyData(bytes) => chunk.extend_from_slice(bytes),
+                // It has its room, and is not copied.
+                Frontend::CopyData(bytes) if bytes.len() >= CHUNK_BYTES => message = Some(frame),
+                Frontend::CopyData(bytes) => gathered.add(bytes)?,
                 Frontend::CopyDone => break,
                 Frontend::CopyFail(reason) => {
                     let message = format!("COPY from stdin failed: {reason}");
@@ -100,9 +139,14 @@ impl Session {
                     return Err(Failure::Fatal(PgError::protocol(message)));
                 }
             }
-            if chunk.len() >= CHUNK_BYTES {
+            if gathered.bytes.len() >= CHUNK_BYTES || (message.is_some() && !gathered.bytes.is_empty()) {
                 let loader = self.returned(load).await?;
-                load = Load::Away(work(engine, loader, std::mem::take(&mut chunk), Loader::load));
+                let chunk = std::mem::replace(&mut gathered, self.nothing_gathered());
+                load = Load::Away(work(engine, loader, Chunk::Gathered(chunk), Loader::load));
+            }
+            if let Some(message) = message {
+                let loader = self.returned(load).await?;
+                load = Load::Away(work(engine, loader, Chunk::Message(message), Loader::load));
             }
         }
         let loader = self.returned(load).await?;
@@ -110,7 +154,12 @@ impl Session {
             loader.load(bytes)?;
             loader.finish()
         };
-        Ok(self.returned(Load::Away(work(engine, loader, chunk, finish))).await?.written())
+        let rest = Chunk::Gathered(gathered);
+        Ok(self.returned(Load::Away(work(engine, loader, rest, finish))).await?.written())
+    }
+
+    fn nothing_gathered(&self) -> Gathered {
+        Gathered { bytes: Vec::new(), room: self.shared.budget.empty() }
     }
 
     /// The loader, when it is done with what it was given.
@@ -169,7 +218,7 @@ impl Session {
 fn work(
     engine: &Arc<dyn QueryEngine>,
     mut loader: Box<Loader>,
-    bytes: Vec<u8>,
+    chunk: Chunk,
     job: impl FnOnce(&mut Loader, &[u8]) -> Result<(), Box<PgError>> + Send + 'static,
 ) -> Returned {
     let (sender, receiver) = oneshot::channel();
@@ -178,7 +227,8 @@ fn work(
             // The client is gone: what it sent is not to be written.
             return;
         }
-        let result = job(&mut loader, &bytes);
+        let result = job(&mut loader, chunk.bytes());
+        drop(chunk);
         // If it is gone now, the loader is dropped, and with it all rows that are not written.
         let _ = sender.send((loader, result));
     }));
