@@ -31,6 +31,7 @@ use crate::error::{of_datafusion, parsing_error};
 use crate::explain;
 use crate::jobs::{JobGuard, Jobs};
 use crate::paths::{self, Path};
+use crate::plan::ahead::counted;
 use crate::plan::ending;
 use crate::plan::fairness::fair;
 use crate::plan::memory::MemoryLimits;
@@ -480,7 +481,8 @@ impl Task {
         let state = self.inner.sessions.begin_for(&self.asker, Some(&self.limits));
         let physical = self.physical(&state, planned, optimized).await?;
         let infinite = physical.boundedness().is_unbounded();
-        let stream = execute_stream(physical, state.task_ctx()).map_err(|error| of_datafusion(&error))?;
+        let stream = counted(physical).and_then(|physical| execute_stream(physical, state.task_ctx()));
+        let stream = stream.map_err(|error| of_datafusion(&error))?;
         // A parameter's value may decide a column's type.
         let columns = retyped(&planned.columns, &stream.schema());
         let rows = RunningRows::new(

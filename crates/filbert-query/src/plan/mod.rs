@@ -1,6 +1,7 @@
 //! From a parsed query to a plan: what the dialects mean differently is put right in the syntax tree, names are resolved
 //! (`scope`), the rest is DataFusion's planner and optimizer.
 
+pub(crate) mod ahead;
 mod calls;
 pub(crate) mod columns;
 pub(crate) mod context;

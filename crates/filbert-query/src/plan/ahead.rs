@@ -1,0 +1,435 @@
+//! How far a query computes ahead of whoever reads its rows.
+//!
+//! Where several threads make the rows of a result, each puts its batches into a channel, and makes the next one. A cursor of which
+//! nobody fetches, and a client that does not read, would keep some batches of each thread, which nothing counts. So a thread makes a batch
+//! only while the reader waits for one, or while what waits for the reader is little, and takes memory for as much as its last batch had.
+//! Where there is none, one thread at a time goes on without, and only for a reader who waits: whoever reads gets all rows.
+//!
+//! ```text
+//!  Reader ── polls ──► merge (CoalescePartitionsExec) ── tasks ──► Producers, one for each partition
+//!    └─────────────────────────────────── Ahead: reader waits? bytes that wait? ──────────────────────┘
+//! ```
+
+use std::fmt;
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use futures::Stream;
+use parking_lot::Mutex;
+
+/// Bytes of batches that wait for their reader until no more are made before it asks: some batches of short rows, one of long ones.
+const AHEAD_BYTES: usize = 1 << 20;
+
+/// Bytes that the first batch of a partition is expected to have.
+const FIRST_BYTES: usize = 64 << 10;
+
+/// What the memory is for, where somebody else is told that there is none.
+const CONSUMER: &str = "rows that wait to be read";
+
+/// The plan with one partition, which computes no further ahead of its reader than there is memory for.
+pub(crate) fn counted(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    match plan.output_partitioning().partition_count() {
+        0 | 1 => counted_below(plan),
+        _ => over_merge(&(Arc::new(CoalescePartitionsExec::new(plan)) as Arc<dyn ExecutionPlan>)),
+    }
+}
+
+/// Looks for the merge below what takes a batch and gives a batch. Where rows are sorted, they are counted by who sorts.
+fn counted_below(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let any = plan.as_ref() as &dyn std::any::Any;
+    if any.is::<CoalescePartitionsExec>() {
+        return over_merge(&plan);
+    }
+    if any.is::<ProjectionExec>() || any.is::<GlobalLimitExec>() || any.is::<CooperativeExec>() {
+        let below = plan.children().into_iter().map(|below| counted_below(Arc::clone(below)));
+        let below = below.collect::<Result<Vec<_>>>()?;
+        return plan.replace_children(below, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep));
+    }
+    Ok(plan)
+}
+
+fn over_merge(merge: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let are_together = merge.exists(|node| Ok((node.as_ref() as &dyn std::any::Any).is::<HashJoinExec>()))?;
+    let ahead = Arc::new(Ahead { are_together, state: Mutex::default() });
+    let producers = |below: &Arc<dyn ExecutionPlan>| Node::over(Arc::clone(below), &ahead, false);
+    let below = merge.children().into_iter().map(producers).collect();
+    let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+    let merge = Arc::clone(merge).replace_children(below, options)?;
+    Ok(Node::over(merge, &ahead, true))
+}
+
+/// Where a batch is for which there was no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Credit {
+    Begun,
+    Waits,
+}
+
+/// A batch that may be made.
+#[derive(Clone, Copy, Debug)]
+struct Permit {
+    /// Memory that there is for it already.
+    memory: usize,
+    is_credit: bool,
+}
+
+/// What a reader and its producers know of each other.
+#[derive(Debug)]
+struct Ahead {
+    /// Whether partitions wait for each other before their first batch, as those of a join do: then all of them make it, or none can.
+    /// Where there is no memory, the join itself fails.
+    are_together: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Whether the reader waits for a batch.
+    reader_waits: bool,
+    /// Bytes of the batches that wait for the reader.
+    waiting: usize,
+    /// Memory of these, and of those that are made.
+    memory: Option<MemoryReservation>,
+    /// The batch for which there was no memory.
+    credit: Option<Credit>,
+    /// Producers that wait for the reader.
+    paused: Vec<Waker>,
+}
+
+impl State {
+    fn try_grow(&self, bytes: usize) -> Result<()> {
+        self.memory.as_ref().map_or(Ok(()), |memory| memory.try_grow(bytes))
+    }
+
+    /// Counts what there is no memory for.
+    fn grow(&self, bytes: usize) {
+        if let Some(memory) = &self.memory {
+            memory.grow(bytes);
+        }
+    }
+
+    fn shrink(&self, bytes: usize) {
+        if let Some(memory) = &self.memory {
+            memory.shrink(bytes.min(memory.size()));
+        }
+    }
+}
+
+impl Ahead {
+    /// Lets a producer make a batch, or has it woken later. `last` is what its last batch took: nothing is made before the reader has asked.
+    fn begin(&self, last: Option<usize>, context: &Context<'_>) -> Option<Permit> {
+        let mut state = self.state.lock();
+        let expected = last.unwrap_or(FIRST_BYTES);
+        let is_wanted = state.reader_waits || (last.is_some() && state.waiting < AHEAD_BYTES);
+        if is_wanted && state.try_grow(expected).is_ok() {
+            return Some(Permit { memory: expected, is_credit: false });
+        }
+        if state.reader_waits && last.is_none() && self.are_together {
+            return Some(Permit { memory: 0, is_credit: false });
+        }
+        if state.reader_waits && state.credit.is_none() {
+            state.credit = Some(Credit::Begun);
+            return Some(Permit { memory: 0, is_credit: true });
+        }
+        if !state.paused.iter().any(|paused| paused.will_wake(context.waker())) {
+            state.paused.push(context.waker().clone());
+        }
+        None
+    }
+
+    /// A batch is made. What it takes beyond what was expected is counted in any case: then there is no memory for others to go ahead.
+    fn made(&self, bytes: usize, permit: Permit) {
+        let mut state = self.state.lock();
+        state.grow(bytes.saturating_sub(permit.memory));
+        state.shrink(permit.memory.saturating_sub(bytes));
+        state.waiting += bytes;
+        if permit.is_credit {
+            state.credit = Some(Credit::Waits);
+        }
+    }
+
+    /// A partition has come to its end instead.
+    fn ended(&self, permit: Permit) {
+        let mut state = self.state.lock();
+        state.shrink(permit.memory);
+        if permit.is_credit {
+            state.credit = None;
+        }
+        let paused = mem::take(&mut state.paused);
+        drop(state);
+        paused.into_iter().for_each(Waker::wake);
+    }
+
+    /// The reader asks.
+    fn ask(&self) {
+        self.state.lock().reader_waits = true;
+    }
+
+    /// The reader has got a batch of so many bytes, or the end; or it has to wait.
+    fn asked(&self, got: Option<usize>) {
+        let mut state = self.state.lock();
+        if let Some(bytes) = got {
+            state.reader_waits = false;
+            state.waiting = state.waiting.saturating_sub(bytes);
+            state.shrink(bytes);
+            if state.waiting == 0 && state.credit == Some(Credit::Waits) {
+                state.credit = None;
+            }
+        }
+        let paused = mem::take(&mut state.paused);
+        drop(state);
+        paused.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// What stands before the merge, and behind it.
+#[derive(Debug)]
+struct Node {
+    below: Arc<dyn ExecutionPlan>,
+    ahead: Arc<Ahead>,
+    is_reader: bool,
+}
+
+impl Node {
+    fn over(below: Arc<dyn ExecutionPlan>, ahead: &Arc<Ahead>, is_reader: bool) -> Arc<dyn ExecutionPlan> {
+        Arc::new(Node { below, ahead: Arc::clone(ahead), is_reader })
+    }
+}
+
+impl DisplayAs for Node {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ExecutionPlan for Node {
+    fn name(&self) -> &str {
+        if self.is_reader { "Reader" } else { "Producers" }
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.below.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.below]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let below = children.into_iter().next().unwrap_or_else(|| Arc::clone(&self.below));
+        Ok(Node::over(below, &self.ahead, self.is_reader))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let ahead = Arc::clone(&self.ahead);
+        if self.is_reader {
+            let memory = MemoryConsumer::new(CONSUMER).register(context.memory_pool());
+            ahead.state.lock().memory = Some(memory);
+            let below = self.below.execute(partition, context)?;
+            return Ok(Box::pin(Reader { below, ahead }));
+        }
+        let below = self.below.execute(partition, context)?;
+        Ok(Box::pin(Producer { below, ahead, last: None, permit: None }))
+    }
+}
+
+/// The batches of one partition.
+struct Producer {
+    below: SendableRecordBatchStream,
+    ahead: Arc<Ahead>,
+    /// Bytes of the last batch.
+    last: Option<usize>,
+    /// That of the batch which is being made.
+    permit: Option<Permit>,
+}
+
+impl Stream for Producer {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(permit) = self.permit.or_else(|| self.ahead.begin(self.last, context)) else { return Poll::Pending };
+        self.permit = Some(permit);
+        let next = ready!(self.below.as_mut().poll_next(context));
+        self.permit = None;
+        Poll::Ready(match next {
+            Some(Ok(batch)) => {
+                let bytes = batch.get_array_memory_size();
+                self.last = Some(bytes);
+                self.ahead.made(bytes, permit);
+                Some(Ok(batch))
+            }
+            end => {
+                self.ahead.ended(permit);
+                end
+            }
+        })
+    }
+}
+
+impl RecordBatchStream for Producer {
+    fn schema(&self) -> SchemaRef {
+        self.below.schema()
+    }
+}
+
+/// The batches behind the merge.
+struct Reader {
+    below: SendableRecordBatchStream,
+    ahead: Arc<Ahead>,
+}
+
+impl Stream for Reader {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.ahead.ask();
+        let next = self.below.as_mut().poll_next(context);
+        let bytes = |next: &Option<Result<RecordBatch>>| match next {
+            Some(Ok(batch)) => batch.get_array_memory_size(),
+            Some(Err(_)) | None => 0,
+        };
+        self.ahead.asked(match &next {
+            Poll::Ready(next) => Some(bytes(next)),
+            Poll::Pending => None,
+        });
+        next
+    }
+}
+
+impl RecordBatchStream for Reader {
+    fn schema(&self) -> SchemaRef {
+        self.below.schema()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails where it is wrong")]
+
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use arrow_array::Int64Array;
+    use arrow_schema::{DataType, Field, Schema};
+    use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
+    use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+    use datafusion::physical_plan::execute_stream;
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+    use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+    use datafusion::prelude::{SessionConfig, SessionContext};
+    use futures::StreamExt;
+
+    use super::*;
+
+    /// A partition of a hundred batches of a MiB each, which counts those that it has made.
+    #[derive(Debug)]
+    struct Partition {
+        schema: SchemaRef,
+        made: Arc<AtomicUsize>,
+    }
+
+    impl PartitionStream for Partition {
+        fn schema(&self) -> &SchemaRef {
+            &self.schema
+        }
+
+        fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+            let (schema, made) = (self.schema.clone(), self.made.clone());
+            let batches = futures::stream::iter(0..100).map(move |_| {
+                made.fetch_add(1, Ordering::SeqCst);
+                let numbers = Arc::new(Int64Array::from_iter_values(0..131_072));
+                RecordBatch::try_new(schema.clone(), vec![numbers]).map_err(Into::into)
+            });
+            Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches))
+        }
+    }
+
+    /// The rows of four partitions, within so much memory; how many batches were made; and the memory.
+    fn rows(bytes_max: usize) -> (SendableRecordBatchStream, Arc<AtomicUsize>, Arc<dyn MemoryPool>) {
+        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]));
+        let made = Arc::new(AtomicUsize::new(0));
+        let partition = || {
+            let (schema, made) = (schema.clone(), made.clone());
+            Arc::new(Partition { schema, made }) as Arc<dyn PartitionStream>
+        };
+        let partitions = (0..4).map(|_| partition()).collect();
+        let plan = StreamingTableExec::try_new(schema.clone(), partitions, None, [], false, None).unwrap();
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(bytes_max));
+        let environment = RuntimeEnvBuilder::new().with_memory_pool(pool.clone()).build_arc().unwrap();
+        let context = SessionContext::new_with_config_rt(SessionConfig::new(), environment);
+        let plan = counted(Arc::new(plan)).unwrap();
+        (execute_stream(plan, context.task_ctx()).unwrap(), made, pool)
+    }
+
+    /// Waits until no more batches are made.
+    async fn settled(made: &AtomicUsize) -> usize {
+        loop {
+            let before = made.load(Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            if made.load(Ordering::SeqCst) == before {
+                return before;
+            }
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn nothing_is_made_before_it_is_asked_for_and_little_before_it_is_asked_for_again() {
+        let (mut rows, made, pool) = rows(usize::MAX);
+        assert_eq!(settled(&made).await, 0);
+        rows.next().await.unwrap().unwrap();
+        // One by each partition while the reader waited, and one that was begun when little waited.
+        let ahead = settled(&made).await;
+        assert!(ahead <= 8, "{ahead} batches made, one was read");
+        assert!(pool.reserved() >= (ahead - 1) << 20, "{ahead} batches, {} bytes counted", pool.reserved());
+        drop(rows);
+        assert_eq!((settled(&made).await, pool.reserved()), (ahead, 0));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn who_reads_gets_all_rows_also_where_there_is_no_memory() {
+        for bytes_max in [usize::MAX, 3 << 20, 0] {
+            let (mut rows, made, pool) = rows(bytes_max);
+            let mut count = 0;
+            while let Some(batch) = rows.next().await {
+                count += batch.unwrap().num_rows();
+            }
+            assert_eq!((count, made.load(Ordering::SeqCst)), (400 * 131_072, 400), "{bytes_max}");
+            assert_eq!(pool.reserved(), 0, "{bytes_max}");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn without_memory_nothing_is_made_ahead() {
+        let (mut rows, made, _) = rows(0);
+        rows.next().await.unwrap().unwrap();
+        let ahead = settled(&made).await;
+        assert_eq!(ahead, 1, "batches made of which one was read");
+    }
+}
