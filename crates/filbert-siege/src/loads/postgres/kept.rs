@@ -52,19 +52,24 @@ pub(super) async fn cursors(target: Target) -> Result<String> {
     Ok(format!("{open} cursors"))
 }
 
-/// Cursors that outlive their transaction keep their rows, if they are there at all.
-pub(super) async fn cursors_held(target: Target) -> Result<String> {
-    let mut session = target.session().await?;
-    for cursor in 0..100 {
-        let text = format!("DECLARE h{cursor} CURSOR WITH HOLD FOR SELECT repeat(t, 10) FROM crowd");
-        let answer = session.run(&text).await?;
-        if let Some(state) = answer.state() {
-            ensure!(["53200", "54000", "0A000"].contains(&state), "cursor {cursor}: {answer:?}");
-            return Ok(format!("{cursor} held, then {state}"));
+/// Cursors that outlive their transaction, of which nobody reads, or the first row alone: the rest must not be made meanwhile.
+pub(super) async fn cursors_held(target: Target, sessions: usize, are_read: bool) -> Result<String> {
+    let open = crowd(sessions, |_| async move {
+        let mut session = target.session().await?;
+        for cursor in 0..100 {
+            let fetch = if are_read { format!("; FETCH 1 FROM h{cursor}") } else { String::new() };
+            let text = format!("DECLARE h{cursor} CURSOR WITH HOLD FOR SELECT repeat(t, 10) FROM crowd{fetch}");
+            let answer = session.run(&text).await?;
+            if let Some(state) = answer.state() {
+                ensure!(["53200", "54000", "0A000"].contains(&state), "cursor {cursor}: {answer:?}");
+                return Ok((session, format!("{cursor} held, then {state}")));
+            }
         }
-    }
+        Ok((session, "100 held".to_owned()))
+    })
+    .await?;
     sleep(HOLD).await;
-    Ok("100 held".to_owned())
+    Ok(open.into_iter().map(|(_, told)| told).next().unwrap_or_default())
 }
 
 pub(super) async fn settings(target: Target) -> Result<String> {

@@ -1,6 +1,7 @@
 //! PostgreSQL's protocol, misused: what is begun and not ended, sent and not read, announced and not sent.
 
 mod kept;
+mod multiplied;
 
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ pub(crate) fn loads() -> Vec<Load> {
         t.does("portals-450", Postgres, |target| kept::portals(target, 1, 450)).short(),
         t.does("portals-900-by-20", Postgres, |target| kept::portals(target, 20, 900)),
         t.does("cursors-500", Postgres, kept::cursors),
-        t.does("cursors-held", Postgres, kept::cursors_held)
-            .open("rows of cursors WITH HOLD are not counted: 1,106 MiB"),
+        t.does("cursors-held", Postgres, |target| kept::cursors_held(target, 1, false)).short(),
+        t.does("cursors-held-and-read-by-10", Postgres, |target| kept::cursors_held(target, 10, true)),
         t.does("settings-300mb", Postgres, kept::settings).short(),
         t.does("settings-by-300-sessions", Postgres, kept::settings_by_many)
             .open("600 texts of 900 KB at once: 766 MiB, and statements wait 10 s"),
@@ -45,6 +46,10 @@ pub(crate) fn loads() -> Vec<Load> {
         t.does("30mb-rows-unread-by-50", Postgres, |target| {
             unread(target, 50, "SELECT repeat(t, 100), repeat(t, 9000) FROM crowd")
         }),
+        t.does("25mb-pages-unread-by-60", Postgres, |target| {
+            unread(target, 60, "SELECT repeat('x', 1000000 + g::int) FROM generate_series(1, 25) g")
+        })
+        .short(),
         t.does("pipeline-100000-unread", Postgres, pipeline_unread).short(),
         t.does("pipeline-of-endless-queries", Postgres, pipeline_of_endless)
             .open("the end of a connection behind unread statements is not seen"),
@@ -59,6 +64,13 @@ pub(crate) fn loads() -> Vec<Load> {
         t.does("prepare-20000-in-sql", Postgres, kept::prepare_many),
         t.does("bind-65535-parameters", Postgres, kept::bind_many).short(),
         t.does("bind-of-200mb", Postgres, kept::bind_large),
+        t.does("parse-300-with-all-types", Postgres, |target| multiplied::parameter_types(target, 300)).short(),
+        t.does("closed-statements-of-portals", Postgres, |target| multiplied::closed_statements(target, false)),
+        t.does("statements-of-cursors", Postgres, |target| multiplied::closed_statements(target, true)),
+        t.does("arrays-of-20mb-by-4", Postgres, multiplied::arrays).short(),
+        t.does("arrays-of-20mb-copied-by-4", Postgres, multiplied::arrays_copied),
+        t.does("descriptions-unread", Postgres, multiplied::descriptions).short(),
+        t.does("tls-asked-for-again", Postgres, tls_again).short(),
     ]
 }
 
@@ -171,6 +183,21 @@ async fn half_open_tls(target: Target) -> Result<String> {
     .await?;
     sleep(HOLD).await;
     Ok(format!("{} half open", open.len()))
+}
+
+/// Encryption may be asked for once: a client that goes on has no session to be counted.
+async fn tls_again(target: Target) -> Result<String> {
+    let mut stream = TcpStream::connect(target.postgres).await?;
+    for _ in 0..100_000 {
+        if stream.write_all(&[0, 0, 0, 8, 4, 0xD2, 0x16, 0x2F]).await.is_err() {
+            break;
+        }
+    }
+    let mut answer = Vec::new();
+    let _ = timeout(HOLD, stream.read_to_end(&mut answer)).await;
+    let refusals = answer.iter().filter(|byte| **byte == b'N').count();
+    ensure!(answer.starts_with(b"NE") || answer.is_empty(), "{} bytes of answers, {refusals} times N", answer.len());
+    Ok("refused".to_owned())
 }
 
 async fn startup_of_1mb(target: Target) -> Result<String> {
