@@ -114,6 +114,13 @@ impl MemoryBudget {
         Ok(())
     }
 
+    fn count(&self, bytes: usize) {
+        self.0.used.fetch_add(bytes, Ordering::AcqRel);
+        if let Some(whole) = &self.0.whole {
+            whole.count(bytes);
+        }
+    }
+
     fn give_back(&self, bytes: usize) {
         self.0.used.fetch_sub(bytes, Ordering::AcqRel);
         if let Some(whole) = &self.0.whole {
@@ -146,6 +153,12 @@ impl Reservation {
             self.bytes += bytes;
         }
         Ok(())
+    }
+
+    /// Counts `bytes` more, which are there already. If that is more than there was room for, nobody gets any until it is given back.
+    pub fn count(&mut self, bytes: usize) {
+        self.budget.count(bytes);
+        self.bytes += bytes;
     }
 
     /// Takes or gives back what is missing to `bytes`, or too much.
@@ -219,6 +232,19 @@ mod tests {
         assert_eq!((share.used(), budget.used()), (50, 95));
         drop((held, other));
         assert_eq!((share.used(), budget.used()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_there_already_counts_beyond_the_limit() {
+        let budget = MemoryBudget::new(100, "whole");
+        let mut share = budget.share(50, "share").reserve(40).unwrap();
+        share.count(70);
+        assert_eq!((share.bytes(), budget.used()), (110, 110));
+        assert!(budget.reserve(1).is_err() && share.grow(1).is_err());
+        share.shrink(30);
+        drop(budget.reserve(20).unwrap());
+        drop(share);
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]

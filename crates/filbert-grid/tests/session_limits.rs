@@ -20,7 +20,10 @@ fn settings_have_a_limit() {
     // Another value of the same setting needs only what it has more.
     session.set("a.b", Some("y".repeat(90_000))).unwrap();
     session.set("a.b", None).unwrap();
+    assert_eq!(budget.used(), 0, "its room is given back");
     session.set("a.c", Some("x".repeat(60_000))).unwrap();
+    session.set("a.c", Some("x".into())).unwrap();
+    assert_eq!(budget.used(), 0, "that of what it had more is, too");
     drop(session);
     assert_eq!(budget.used(), 0);
 }

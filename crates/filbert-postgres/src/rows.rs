@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use filbert_grid::query::{ColumnMeta, ColumnReader, Cursor, Page, Running, SqlError};
-use filbert_grid::{Exhausted, Reservation};
+use filbert_grid::{Exhausted, MemoryBudget, Reservation};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -16,6 +16,9 @@ use crate::{
     types::{self, PgType},
     wire::{Format, Out, RowField},
 };
+
+/// A page of more than this has long values.
+const LONG_PAGE_BYTES: usize = 4 << 20;
 
 /// The rows of a result that are still to be read.
 pub(crate) struct Rows {
@@ -173,6 +176,15 @@ fn unread(exhausted: &Exhausted) -> Box<PgError> {
         .with_hint("Read the rows as they come, or fewer and shorter ones at a time.")
 }
 
+/// A page with its room, if it is a long one: others have room while their client does not read. It is taken where the page was made, since
+/// many may be made before the first one is looked at.
+fn with_room(page: Result<Page, SqlError>, budget: &MemoryBudget) -> Result<(Page, Option<Reservation>), Box<PgError>> {
+    let page = page?;
+    let bytes = page.rows.get_array_memory_size();
+    let room = if bytes > LONG_PAGE_BYTES { Some(budget.reserve(bytes).map_err(|full| unread(&full))?) } else { None };
+    Ok((page, room))
+}
+
 impl Session {
     /// Sends rows, `rows_max` at most, or all if that is 0. Returns whether there may be more.
     pub(crate) async fn send_rows(&mut self, rows: &mut Rows, sink: &mut Sink, rows_max: u64) -> Outcome<bool> {
@@ -230,12 +242,15 @@ impl Session {
                 }
                 None => {
                     let (sender, receiver) = oneshot::channel();
+                    let budget = self.shared.grid.budget().clone();
                     // Nobody waits any more if the client is gone; the cursor ends by being dropped.
-                    let reply = move |cursor, page| drop(sender.send((cursor, page)));
+                    let reply = move |cursor, page| drop(sender.send((cursor, with_room(page, &budget))));
                     cursor.page(rows_max, Box::new(reply));
                     let (cursor, page) = self.wait(receiver).await?;
                     rows.cursor = Some(cursor);
-                    page
+                    let (page, room) = page?;
+                    rows.room = room;
+                    Ok(page)
                 }
             };
             rows.take(page?);

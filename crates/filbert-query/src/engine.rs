@@ -481,7 +481,8 @@ impl Task {
         let state = self.inner.sessions.begin_for(&self.asker, Some(&self.limits));
         let physical = self.physical(&state, planned, optimized).await?;
         let infinite = physical.boundedness().is_unbounded();
-        let stream = counted(physical).and_then(|physical| execute_stream(physical, state.task_ctx()));
+        let budget = self.inner.tables.grid()?.budget().clone();
+        let stream = counted(physical, &budget).and_then(|physical| execute_stream(physical, state.task_ctx()));
         let stream = stream.map_err(|error| of_datafusion(&error))?;
         // A parameter's value may decide a column's type.
         let columns = retyped(&planned.columns, &stream.schema());

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::block::{Block, Notice, SAVEPOINT_BYTES, SETTING_BYTES, Savepoint, Settings, Severity, settings_bytes};
 use super::error::{SqlError, SqlErrorCode};
-use crate::budget::{MemoryBudget, Reservation};
+use crate::budget::{MemoryBudget, Reservation, UNCOUNTED_BYTES_MAX};
 use crate::errors::ErrorKind;
 
 /// Notices that are kept for a client that does not take them.
@@ -189,17 +189,22 @@ impl Session {
     /// Changes a setting; gives back what it was.
     fn change(&self, name: &str, value: Option<String>) -> Result<Option<String>, SqlError> {
         let mut settings = self.settings.lock();
-        match value {
+        let before = match value {
             Some(value) => {
                 let more = SETTING_BYTES + name.len() + value.len();
                 let before = settings.get(name).map_or(0, |before| SETTING_BYTES + name.len() + before.len());
                 if more > before {
                     self.make_room(&settings, more - before)?;
                 }
-                Ok(Arc::make_mut(&mut settings).insert(name.to_owned(), value))
+                Arc::make_mut(&mut settings).insert(name.to_owned(), value)
             }
-            None => Ok(Arc::make_mut(&mut settings).remove(name)),
+            None => Arc::make_mut(&mut settings).remove(name),
+        };
+        if before.as_ref().is_some_and(|before| before.len() > UNCOUNTED_BYTES_MAX) {
+            // Gives the room of a long value back. Less than before is never too much.
+            let _ = self.make_room(&settings, 0);
         }
+        Ok(before)
     }
 
     /// Sets a setting; `None` = back to what it is by default.

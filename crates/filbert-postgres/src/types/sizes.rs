@@ -39,8 +39,9 @@ fn binary_items(bytes: &[u8]) -> usize {
     let lengths = lengths.as_chunks::<DIMENSION_BYTES>().0.iter();
     let lengths = lengths.filter_map(|dimension| dimension.first_chunk().map(|length| u32::from_be_bytes(*length)));
     let product = lengths.fold(1_usize, |product, length| product.saturating_mul(length as usize));
-    // Each dimension has a list for each item of the one around it, in the worst case.
-    product.min(items_max).saturating_mul(dimensions)
+    // In the worst case, each further dimension has a list for each item of the one around it; an item counts twice already.
+    let Some(further) = dimensions.checked_sub(1) else { return 0 };
+    product.min(items_max).saturating_mul(further.saturating_mul(ITEMS_MIN / 2).saturating_add(1))
 }
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ use std::{
     thread,
 };
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use arrow_schema::{Field, Schema};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_schema::{DataType, Field, Schema};
 use filbert_data::{FieldType, Value};
 use filbert_grid::{
     GridError, Map,
@@ -195,8 +195,10 @@ fn echo(parameters: &[Value<'_>]) -> (Arc<[ColumnMeta]>, RecordBatch) {
     let columns = (0..parameters.len()).map(|at| column(&name(at), FieldType::Varchar)).collect();
     let text = |value: &Value<'_>| (!value.is_null()).then(|| format!("{} {value}", value.type_name()));
     let arrays = parameters.iter().map(|value| Arc::new(StringArray::from_iter([text(value)])) as ArrayRef);
-    let named: Vec<_> = arrays.enumerate().map(|(at, array)| (name(at), array)).collect();
-    (columns, RecordBatch::try_from_iter(named).unwrap())
+    let fields: Vec<Field> = (0..parameters.len()).map(|at| Field::new(name(at), DataType::Utf8, true)).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(1));
+    let page = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays.collect(), &options);
+    (columns, page.unwrap())
 }
 
 impl QueryEngine for Engine {

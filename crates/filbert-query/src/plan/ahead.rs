@@ -2,8 +2,8 @@
 //!
 //! Where several threads make the rows of a result, each puts its batches into a channel, and makes the next one. A cursor of which
 //! nobody fetches, and a client that does not read, would keep some batches of each thread, which nothing counts. So a thread makes a batch
-//! only while the reader waits for one, or while what waits for the reader is little, and takes memory for as much as its last batch had.
-//! Where there is none, one thread at a time goes on without, and only for a reader who waits: whoever reads gets all rows.
+//! only while the reader waits for one, or while what waits for the reader is little, and takes room for as much as its last batch had from
+//! the budget of what is under way. Where there is none, one thread at a time goes on without, and only for a reader who waits: whoever reads gets all rows.
 //!
 //! ```text
 //!  Reader ── polls ──► merge (CoalescePartitionsExec) ── tasks ──► Producers, one for each partition
@@ -18,9 +18,8 @@ use std::task::{Context, Poll, Waker, ready};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -30,6 +29,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use filbert_grid::{Exhausted, MemoryBudget, Reservation};
 use futures::Stream;
 use parking_lot::Mutex;
 
@@ -39,34 +39,31 @@ const AHEAD_BYTES: usize = 1 << 20;
 /// Bytes that the first batch of a partition is expected to have.
 const FIRST_BYTES: usize = 64 << 10;
 
-/// What the memory is for, where somebody else is told that there is none.
-const CONSUMER: &str = "rows that wait to be read";
-
-/// The plan with one partition, which computes no further ahead of its reader than there is memory for.
-pub(crate) fn counted(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+/// The plan with one partition, which computes no further ahead of its reader than the budget of what is under way has room for.
+pub(crate) fn counted(plan: Arc<dyn ExecutionPlan>, budget: &MemoryBudget) -> Result<Arc<dyn ExecutionPlan>> {
     match plan.output_partitioning().partition_count() {
-        0 | 1 => counted_below(plan),
-        _ => over_merge(&(Arc::new(CoalescePartitionsExec::new(plan)) as Arc<dyn ExecutionPlan>)),
+        0 | 1 => counted_below(plan, budget),
+        _ => over_merge(&(Arc::new(CoalescePartitionsExec::new(plan)) as Arc<dyn ExecutionPlan>), budget),
     }
 }
 
 /// Looks for the merge below what takes a batch and gives a batch. Where rows are sorted, they are counted by who sorts.
-fn counted_below(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+fn counted_below(plan: Arc<dyn ExecutionPlan>, budget: &MemoryBudget) -> Result<Arc<dyn ExecutionPlan>> {
     let any = plan.as_ref() as &dyn std::any::Any;
     if any.is::<CoalescePartitionsExec>() {
-        return over_merge(&plan);
+        return over_merge(&plan, budget);
     }
     if any.is::<ProjectionExec>() || any.is::<GlobalLimitExec>() || any.is::<CooperativeExec>() {
-        let below = plan.children().into_iter().map(|below| counted_below(Arc::clone(below)));
+        let below = plan.children().into_iter().map(|below| counted_below(Arc::clone(below), budget));
         let below = below.collect::<Result<Vec<_>>>()?;
         return plan.replace_children(below, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep));
     }
     Ok(plan)
 }
 
-fn over_merge(merge: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+fn over_merge(merge: &Arc<dyn ExecutionPlan>, budget: &MemoryBudget) -> Result<Arc<dyn ExecutionPlan>> {
     let are_together = merge.exists(|node| Ok((node.as_ref() as &dyn std::any::Any).is::<HashJoinExec>()))?;
-    let ahead = Arc::new(Ahead { are_together, state: Mutex::default() });
+    let ahead = Arc::new(Ahead { are_together, state: Mutex::new(State::new(budget)) });
     let producers = |below: &Arc<dyn ExecutionPlan>| Node::over(Arc::clone(below), &ahead, false);
     let below = merge.children().into_iter().map(producers).collect();
     let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
@@ -74,7 +71,7 @@ fn over_merge(merge: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> 
     Ok(Node::over(merge, &ahead, true))
 }
 
-/// Where a batch is for which there was no memory.
+/// Where a batch is for which there was no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Credit {
     Begun,
@@ -84,50 +81,57 @@ enum Credit {
 /// A batch that may be made.
 #[derive(Clone, Copy, Debug)]
 struct Permit {
-    /// Memory that there is for it already.
-    memory: usize,
-    is_credit: bool,
+    /// Bytes of room that it has already.
+    room: usize,
+    kind: Kind,
+}
+
+/// Why a batch may be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// There is room for it.
+    Usual,
+    /// The reader waits, and gets it at once.
+    Credit,
+    /// Other partitions wait for this one.
+    Together,
 }
 
 /// What a reader and its producers know of each other.
 #[derive(Debug)]
 struct Ahead {
     /// Whether partitions wait for each other before their first batch, as those of a join do: then all of them make it, or none can.
-    /// Where there is no memory, the join itself fails.
+    /// Where there is no room for those that the reader does not get at once, the query fails.
     are_together: bool,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     /// Whether the reader waits for a batch.
     reader_waits: bool,
     /// Bytes of the batches that wait for the reader.
     waiting: usize,
-    /// Memory of these, and of those that are made.
-    memory: Option<MemoryReservation>,
-    /// The batch for which there was no memory.
+    /// Room for these, and for those that are made.
+    room: Reservation,
+    /// The batch for which there was no room.
     credit: Option<Credit>,
     /// Producers that wait for the reader.
     paused: Vec<Waker>,
 }
 
 impl State {
-    fn try_grow(&self, bytes: usize) -> Result<()> {
-        self.memory.as_ref().map_or(Ok(()), |memory| memory.try_grow(bytes))
+    fn new(budget: &MemoryBudget) -> State {
+        State { reader_waits: false, waiting: 0, room: budget.empty(), credit: None, paused: Vec::new() }
     }
 
-    /// Counts what there is no memory for.
-    fn grow(&self, bytes: usize) {
-        if let Some(memory) = &self.memory {
-            memory.grow(bytes);
-        }
+    fn take(&mut self, bytes: usize) -> Result<(), Exhausted> {
+        self.room.grow(bytes)
     }
 
-    fn shrink(&self, bytes: usize) {
-        if let Some(memory) = &self.memory {
-            memory.shrink(bytes.min(memory.size()));
-        }
+    fn give_back(&mut self, bytes: usize) {
+        let left = self.room.bytes().saturating_sub(bytes);
+        self.room.shrink(left);
     }
 }
 
@@ -137,15 +141,15 @@ impl Ahead {
         let mut state = self.state.lock();
         let expected = last.unwrap_or(FIRST_BYTES);
         let is_wanted = state.reader_waits || (last.is_some() && state.waiting < AHEAD_BYTES);
-        if is_wanted && state.try_grow(expected).is_ok() {
-            return Some(Permit { memory: expected, is_credit: false });
+        if is_wanted && state.take(expected).is_ok() {
+            return Some(Permit { room: expected, kind: Kind::Usual });
         }
         if state.reader_waits && last.is_none() && self.are_together {
-            return Some(Permit { memory: 0, is_credit: false });
+            return Some(Permit { room: 0, kind: Kind::Together });
         }
         if state.reader_waits && state.credit.is_none() {
             state.credit = Some(Credit::Begun);
-            return Some(Permit { memory: 0, is_credit: true });
+            return Some(Permit { room: 0, kind: Kind::Credit });
         }
         if !state.paused.iter().any(|paused| paused.will_wake(context.waker())) {
             state.paused.push(context.waker().clone());
@@ -153,22 +157,37 @@ impl Ahead {
         None
     }
 
-    /// A batch is made. What it takes beyond what was expected is counted in any case: then there is no memory for others to go ahead.
-    fn made(&self, bytes: usize, permit: Permit) {
+    /// A batch is made. What it takes beyond what was expected is counted in any case: then there is no room for others to go ahead.
+    ///
+    /// # Errors
+    /// It was made for other partitions, and there is no room for it.
+    fn made(&self, bytes: usize, permit: Permit) -> Result<()> {
         let mut state = self.state.lock();
-        state.grow(bytes.saturating_sub(permit.memory));
-        state.shrink(permit.memory.saturating_sub(bytes));
-        state.waiting += bytes;
-        if permit.is_credit {
+        match permit.kind {
+            Kind::Together => match state.take(bytes) {
+                Err(exhausted) if !state.reader_waits => {
+                    return Err(DataFusionError::ResourcesExhausted(exhausted.to_string()));
+                }
+                Err(_) => state.room.count(bytes),
+                Ok(()) => {}
+            },
+            Kind::Usual | Kind::Credit => {
+                state.room.count(bytes.saturating_sub(permit.room));
+                state.give_back(permit.room.saturating_sub(bytes));
+            }
+        }
+        if permit.kind == Kind::Credit {
             state.credit = Some(Credit::Waits);
         }
+        state.waiting += bytes;
+        Ok(())
     }
 
     /// A partition has come to its end instead.
     fn ended(&self, permit: Permit) {
         let mut state = self.state.lock();
-        state.shrink(permit.memory);
-        if permit.is_credit {
+        state.give_back(permit.room);
+        if permit.kind == Kind::Credit {
             state.credit = None;
         }
         let paused = mem::take(&mut state.paused);
@@ -187,7 +206,7 @@ impl Ahead {
         if let Some(bytes) = got {
             state.reader_waits = false;
             state.waiting = state.waiting.saturating_sub(bytes);
-            state.shrink(bytes);
+            state.give_back(bytes);
             if state.waiting == 0 && state.credit == Some(Credit::Waits) {
                 state.credit = None;
             }
@@ -250,8 +269,6 @@ impl ExecutionPlan for Node {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let ahead = Arc::clone(&self.ahead);
         if self.is_reader {
-            let memory = MemoryConsumer::new(CONSUMER).register(context.memory_pool());
-            ahead.state.lock().memory = Some(memory);
             let below = self.below.execute(partition, context)?;
             return Ok(Box::pin(Reader { below, ahead }));
         }
@@ -282,8 +299,7 @@ impl Stream for Producer {
             Some(Ok(batch)) => {
                 let bytes = batch.get_array_memory_size();
                 self.last = Some(bytes);
-                self.ahead.made(bytes, permit);
-                Some(Ok(batch))
+                Some(self.ahead.made(bytes, permit).map(|()| batch))
             }
             end => {
                 self.ahead.ended(permit);
@@ -338,12 +354,10 @@ mod tests {
 
     use arrow_array::Int64Array;
     use arrow_schema::{DataType, Field, Schema};
-    use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
-    use datafusion::execution::runtime_env::RuntimeEnvBuilder;
     use datafusion::physical_plan::execute_stream;
     use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
     use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
-    use datafusion::prelude::{SessionConfig, SessionContext};
+    use datafusion::prelude::SessionContext;
     use futures::StreamExt;
 
     use super::*;
@@ -371,8 +385,8 @@ mod tests {
         }
     }
 
-    /// The rows of four partitions, within so much memory; how many batches were made; and the memory.
-    fn rows(bytes_max: usize) -> (SendableRecordBatchStream, Arc<AtomicUsize>, Arc<dyn MemoryPool>) {
+    /// The rows of four partitions, with so much room; how many batches were made; and the budget.
+    fn rows(bytes_max: usize) -> (SendableRecordBatchStream, Arc<AtomicUsize>, MemoryBudget) {
         let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]));
         let made = Arc::new(AtomicUsize::new(0));
         let partition = || {
@@ -381,11 +395,9 @@ mod tests {
         };
         let partitions = (0..4).map(|_| partition()).collect();
         let plan = StreamingTableExec::try_new(schema.clone(), partitions, None, [], false, None).unwrap();
-        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(bytes_max));
-        let environment = RuntimeEnvBuilder::new().with_memory_pool(pool.clone()).build_arc().unwrap();
-        let context = SessionContext::new_with_config_rt(SessionConfig::new(), environment);
-        let plan = counted(Arc::new(plan)).unwrap();
-        (execute_stream(plan, context.task_ctx()).unwrap(), made, pool)
+        let budget = MemoryBudget::new(bytes_max, "max");
+        let plan = counted(Arc::new(plan), &budget).unwrap();
+        (execute_stream(plan, SessionContext::new().task_ctx()).unwrap(), made, budget)
     }
 
     /// Waits until no more batches are made.
@@ -401,32 +413,32 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn nothing_is_made_before_it_is_asked_for_and_little_before_it_is_asked_for_again() {
-        let (mut rows, made, pool) = rows(usize::MAX);
+        let (mut rows, made, budget) = rows(usize::MAX);
         assert_eq!(settled(&made).await, 0);
         rows.next().await.unwrap().unwrap();
         // One by each partition while the reader waited, and one that was begun when little waited.
         let ahead = settled(&made).await;
         assert!(ahead <= 8, "{ahead} batches made, one was read");
-        assert!(pool.reserved() >= (ahead - 1) << 20, "{ahead} batches, {} bytes counted", pool.reserved());
+        assert!(budget.used() >= (ahead - 1) << 20, "{ahead} batches, {} bytes counted", budget.used());
         drop(rows);
-        assert_eq!((settled(&made).await, pool.reserved()), (ahead, 0));
+        assert_eq!((settled(&made).await, budget.used()), (ahead, 0));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn who_reads_gets_all_rows_also_where_there_is_no_memory() {
+    async fn who_reads_gets_all_rows_also_where_there_is_no_room() {
         for bytes_max in [usize::MAX, 3 << 20, 0] {
-            let (mut rows, made, pool) = rows(bytes_max);
+            let (mut rows, made, budget) = rows(bytes_max);
             let mut count = 0;
             while let Some(batch) = rows.next().await {
                 count += batch.unwrap().num_rows();
             }
             assert_eq!((count, made.load(Ordering::SeqCst)), (400 * 131_072, 400), "{bytes_max}");
-            assert_eq!(pool.reserved(), 0, "{bytes_max}");
+            assert_eq!(budget.used(), 0, "{bytes_max}");
         }
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn without_memory_nothing_is_made_ahead() {
+    async fn without_room_nothing_is_made_ahead() {
         let (mut rows, made, _) = rows(0);
         rows.next().await.unwrap().unwrap();
         let ahead = settled(&made).await;
