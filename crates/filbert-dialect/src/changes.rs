@@ -1,5 +1,6 @@
 //! The grammar of statements that change rows: `INSERT`, `SINK`, `UPDATE`, `DELETE`.
 
+use filbert_grid::query::Dialect;
 use sqlparser::ast::{
     Assignment, AssignmentTarget, ConflictTarget as Target, Expr, FromTable, Ident, ObjectName, OnConflictAction,
     OnInsert, SelectItem, Statement, TableFactor, TableObject, TableWithJoins,
@@ -7,8 +8,6 @@ use sqlparser::ast::{
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
-
-use filbert_grid::query::Dialect;
 
 use super::json::{call, word};
 use super::statements::{Refusal, refused};

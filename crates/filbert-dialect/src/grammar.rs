@@ -2,12 +2,11 @@
 
 use std::any::TypeId;
 
+use filbert_grid::query;
 use sqlparser::ast::Expr;
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-
-use filbert_grid::query;
 
 use super::hooks;
 

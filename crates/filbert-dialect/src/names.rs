@@ -5,12 +5,11 @@
 
 use std::ops::ControlFlow;
 
-use filbert_grid::query::{Dialect, SqlError};
+use filbert_grid::query::{Dialect, SqlError, parsing_error};
 use sqlparser::ast::{Ident, ObjectName, TableFactor, Visit, Visitor};
 
 use super::tokens;
 use crate::walk;
-use filbert_grid::query::parsing_error;
 
 /// Words that go on with a statement: where one stands instead of a table, the table was left out.
 const NO_TABLES: [&str; 17] = [

@@ -8,11 +8,10 @@ use std::ops::ControlFlow;
 use filbert_grid::query::SqlError;
 use sqlparser::ast::{Cte, Ident, ObjectName, ObjectNamePart, Query, TableFactor, VisitMut, VisitorMut};
 
-use crate::walk;
-
 use super::names::{catalog_name, in_schema};
 use super::rewrite::alias_of;
 use super::{AlterAction, Parsed, ShowWhat, TableStatement};
+use crate::walk;
 
 /// What stands before a name that came without a schema.
 const MARK: char = '\u{2}';

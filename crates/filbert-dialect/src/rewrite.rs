@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use bigdecimal::BigDecimal;
 use filbert_data::FieldType;
-use filbert_grid::query::{Dialect, SqlError};
+use filbert_grid::query::{Dialect, SqlError, parsing_error};
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, Expr, Fetch, Function, FunctionArg, FunctionArgExpr,
@@ -22,7 +22,6 @@ use super::types::{planner_type, sql_type};
 use super::windows;
 use crate::calls::OPERAND;
 use crate::walk;
-use filbert_grid::query::parsing_error;
 
 /// Rewrites everything within a query or an expression.
 pub(super) fn rewrite<T: Visit + VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {

@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{SqlError, parsing_error};
 use sqlparser::ast::{
     Cte, Delete, Expr, Function, FunctionArgumentClause, FunctionArguments, GroupByExpr, Insert, Join, JoinConstraint,
     JoinOperator, LimitClause, NamedWindowDefinition, NamedWindowExpr, OrderBy, OrderByExpr, Query, Select, SelectItem,
@@ -14,7 +14,6 @@ use sqlparser::ast::{
 };
 
 use crate::walk;
-use filbert_grid::query::parsing_error;
 
 /// Fails if something within a query, an expression or a table asks for what would not be done.
 pub(super) fn check<T: Visit>(tree: &T) -> Result<(), SqlError> {

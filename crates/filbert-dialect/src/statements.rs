@@ -1,6 +1,6 @@
 //! The grammar of statements that only Hazelcast's SQL has, and which of sqlparser's are served.
 
-use filbert_grid::query::{Dialect, SqlError};
+use filbert_grid::query::{Dialect, SqlError, parsing_error};
 use sqlparser::ast::ArrayElemTypeDef;
 use sqlparser::ast::DataType;
 use sqlparser::keywords::Keyword;
@@ -14,7 +14,6 @@ use super::{
     ColumnDeclaration, CreateIndex, CreateMapping, IndexType, Limits, Parsed, ShowWhat, alter, changes, copy, places,
     rewrite, session, table_statements, tables, tokens,
 };
-use filbert_grid::query::parsing_error;
 
 /// Why a part of a statement was not taken.
 pub(super) enum Refusal {

@@ -1,13 +1,12 @@
 //! A statement's text as tokens, within the limits; where in the text they stand.
 
 use filbert_data::Value;
-use filbert_grid::query::{Dialect, SqlError};
+use filbert_grid::query::{Dialect, SqlError, parsing_error};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use super::Limits;
 use super::grammar::grammar;
-use filbert_grid::query::parsing_error;
 
 /// The tokens without white space, parameters numbered, names as the dialect has them, and how many parameters there are.
 pub(super) fn tokens(text: &str, of: Dialect, limits: &Limits) -> Result<(Vec<TokenWithSpan>, usize), SqlError> {

@@ -4,13 +4,12 @@
 
 use std::ops::ControlFlow;
 
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{SqlError, parsing_error};
 use sqlparser::ast::{
     Expr, Ident, NamedWindowDefinition, NamedWindowExpr, OrderByExpr, Query, Select, VisitorMut, WindowSpec, WindowType,
 };
 
 use crate::walk;
-use filbert_grid::query::parsing_error;
 
 /// Resolves the windows that the expressions of a SELECT name.
 pub(super) fn resolve(select: &mut Select) -> ControlFlow<SqlError> {

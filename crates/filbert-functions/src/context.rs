@@ -3,17 +3,16 @@
 //! Plans are kept for everybody who sends the same text. What depends on the session is therefore found out when a plan runs, in the
 //! settings of its DataFusion session.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::config::ConfigOptions;
 use filbert_data::dates::Zone;
 use filbert_dialect::catalog_of;
 use filbert_grid::query::{Dialect, Session};
 
 use crate::ending::Limits;
+use crate::settings::{self, InSettings};
 
 /// The session that a statement runs in, when it began, and its limits.
 #[derive(Clone, Debug)]
@@ -47,7 +46,7 @@ impl StatementContext {
 
     /// The context in the settings of a plan's session.
     pub fn of(options: &ConfigOptions) -> Option<&StatementContext> {
-        options.extensions.get::<StatementContext>()
+        settings::find(options)
     }
 
     /// The same for a statement that is ended by these limits.
@@ -94,30 +93,8 @@ impl StatementContext {
     }
 }
 
-impl ConfigExtension for StatementContext {
-    const PREFIX: &'static str = "statement_context";
-}
-
-impl ExtensionOptions for StatementContext {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn cloned(&self) -> Box<dyn ExtensionOptions> {
-        Box::new(self.clone())
-    }
-
-    fn set(&mut self, key: &str, _: &str) -> Result<()> {
-        Err(DataFusionError::Configuration(format!("{key} is not for setting")))
-    }
-
-    fn entries(&self) -> Vec<ConfigEntry> {
-        Vec::new()
-    }
+impl InSettings for StatementContext {
+    const NAME: &'static str = "statement_context";
 }
 
 /// The dialect of the statements that are planned with these settings.

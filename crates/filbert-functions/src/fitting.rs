@@ -9,8 +9,7 @@ use filbert_dialect::DeclaredType;
 use filbert_grid::query::SqlError;
 
 use crate::error::data_error;
-use crate::json::Document;
-use crate::json::{Kind, Node};
+use crate::json::{Document, Kind, Node};
 use crate::types::{BPCHAR, JSONB, Length, Mark, PgType, VARCHAR, field};
 
 /// PostgreSQL's type, where more than the kept type has to be known of it.

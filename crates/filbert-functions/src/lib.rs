@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `types`, `pg_types` | SQL's types in Arrow; PostgreSQL's types with their numbers and names |
 //! | `error` | errors of statements: made here, or found in what DataFusion reports |
-//! | `context`, `ending` | the session and the start of a statement; what ends it early |
+//! | `context`, `ending`, `settings` | the session and the start of a statement; what ends it early; where a plan finds both |
 //! | `native`, `row`, `results` | functions over single values; the memory and the time that results take |
 //! | `fitting`, `literals` | values as the declared type of their column has them; values that are given as text |
 //! | `elements` | `array_like`: arrays whose items are like another value |
@@ -66,6 +66,7 @@ mod postgres;
 mod results;
 mod row;
 mod series;
+pub mod settings;
 mod text;
 mod time;
 mod totals;

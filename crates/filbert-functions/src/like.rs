@@ -20,11 +20,11 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use filbert_dialect::lower;
 
 use super::results::Results;
 use super::row::{Texts, rows_of, text_of};
 use crate::error::{carried, data_error};
-use filbert_dialect::lower;
 
 /// `%` and `_` of a pattern that stays DataFusion's.
 const SIGNS_MAX: usize = 8;

@@ -2,12 +2,11 @@
 //! values.
 
 use filbert_data::{FieldType, Value};
+use filbert_dialect::{DeclaredType, arrays as literals};
 use filbert_grid::query::SqlError;
 
-use crate::error::conversion;
-use crate::error::data_error;
+use crate::error::{conversion, data_error};
 use crate::json::{Kind, Node};
-use filbert_dialect::{DeclaredType, arrays as literals};
 
 /// A value as an array of items of one type.
 ///

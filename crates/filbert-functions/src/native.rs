@@ -16,6 +16,7 @@ use filbert_grid::query::{ColumnReader, Dialect, Session, arrow_type};
 
 use crate::context::StatementContext;
 use crate::results::{Results, bytes_of};
+
 pub use crate::row::failed;
 use crate::row::wrong_arguments;
 use crate::types::{BPCHAR, OID, PgType, field, field_type_of, pg_type_of, scalar_of};

@@ -6,10 +6,10 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
+use filbert_dialect::{DefaultPlace, Limits, Parsed, parse};
 use futures::StreamExt;
 
 use crate::types::{field_type_of, value_of};
-use filbert_dialect::{DefaultPlace, Limits, Parsed, parse};
 
 fn context() -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(2);

@@ -17,7 +17,6 @@ use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
-
 use filbert_grid::query::{Dialect, QUOTIENT_SCALE};
 
 use super::fields::Summed;

@@ -14,10 +14,9 @@ use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive};
 use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Timelike};
 use datafusion::common::ScalarValue;
 use filbert_data::{FieldType, Interval, ToBlob, Value};
-use filbert_grid::query::{ColumnReader, QUOTIENT_SCALE, arrow_type};
+use filbert_grid::query::{ColumnReader, QUOTIENT_SCALE, SqlError, arrow_type};
 
 use crate::error::data_error;
-use filbert_grid::query::SqlError;
 
 /// The key of the metadata entry that tells types apart which are one in Arrow.
 const TYPE_KEY: &str = "filbert.type";

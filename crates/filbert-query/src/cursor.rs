@@ -7,14 +7,14 @@ use arrow_schema::{DataType, Field, Schema};
 use datafusion::arrow::compute::cast;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use filbert_data::FieldType;
+use filbert_functions::ending::Limits;
+use filbert_functions::error::of_datafusion;
 use filbert_grid::query::{ColumnMeta, Cursor, Dialect, Page, PageReply, SqlError, SqlErrorCode, arrow_type};
 use futures::StreamExt;
 
 use crate::jobs::JobGuard;
 use crate::threads::{Threads, caught, ended_early};
 use crate::words::said;
-use filbert_functions::ending::Limits;
-use filbert_functions::error::of_datafusion;
 
 /// The columns in the Arrow types that doors know: some functions count in types without a sign.
 pub(crate) fn as_promised(batch: RecordBatch, columns: &[ColumnMeta]) -> Result<RecordBatch, SqlError> {

@@ -5,19 +5,18 @@ use std::sync::Arc;
 use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::FieldType;
+use filbert_dialect::{FileFormat, Parsed, ParsedStatement, Place, TableStatement, schema_of};
 use filbert_grid::query::{ColumnMeta, Command, Description, SqlError, WriteMode};
 
-use crate::asker::Asker;
-use crate::asker::ParameterTypes;
-use crate::core::Core;
+use crate::asker::{Asker, ParameterTypes};
 use crate::dml::literals::parameter;
 use crate::dml::returning::Returning;
 use crate::dml::targets::{column_index, target_columns};
+use crate::parts::Parts;
 use crate::plan::planner::{PlannedQuery, unaliased};
 use crate::plans::Plan;
 use crate::row_writer::copy_writer;
 use crate::session;
-use filbert_dialect::{FileFormat, Parsed, ParsedStatement, Place, TableStatement, schema_of};
 
 /// The column of statements that answer with lines of text.
 fn lines(name: &str) -> Arc<[ColumnMeta]> {
@@ -26,7 +25,7 @@ fn lines(name: &str) -> Arc<[ColumnMeta]> {
 
 /// Describes a statement; `types` are those of its parameters that the caller knows.
 pub(crate) async fn describe(
-    engine: &Core,
+    engine: &Parts,
     text: &str,
     asker: &Asker,
     types: &ParameterTypes,
@@ -37,7 +36,7 @@ pub(crate) async fn describe(
 
 /// Describes a plan.
 pub(crate) fn of_plan(
-    engine: &Core,
+    engine: &Parts,
     asker: &Asker,
     plan: &Plan,
     types: &ParameterTypes,
@@ -120,7 +119,7 @@ fn told_by_parameters(planned: &PlannedQuery, known: &ParameterTypes) -> Arc<[Co
 }
 
 /// What `RETURNING` tells.
-fn told(engine: &Core, asker: &Asker, statement: &ParsedStatement) -> Result<Option<Arc<[ColumnMeta]>>, SqlError> {
+fn told(engine: &Parts, asker: &Asker, statement: &ParsedStatement) -> Result<Option<Arc<[ColumnMeta]>>, SqlError> {
     let (table, alias) = match &statement.parsed {
         Parsed::Insert(insert) => (&insert.table, &insert.alias),
         Parsed::Update(update) => (&update.table, &update.alias),
@@ -136,7 +135,7 @@ fn told(engine: &Core, asker: &Asker, statement: &ParsedStatement) -> Result<Opt
 
 /// The types of the columns that parameters are given to; those that expressions ask for where they stand within one.
 fn wanted(
-    engine: &Core,
+    engine: &Parts,
     statement: &ParsedStatement,
     asked: &[Option<FieldType>],
 ) -> Result<Vec<Option<FieldType>>, SqlError> {

@@ -11,6 +11,10 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, execute_stream};
 use filbert_data::Value;
+use filbert_dialect::{Parsed, ParsedStatement, SessionCommand, TableStatement};
+use filbert_functions::ending;
+use filbert_functions::ending::Limits;
+use filbert_functions::error::{of_datafusion, parsing_error};
 use filbert_grid::query::{
     ColumnMeta, DescribeReply, EngineFigures, EntryFilter, EntryProjection, ExpectedResult, MapQuery, ParameterType,
     PreparedQuery, QueryEngine, RowWriterReply, Running, Session, SqlError, SqlErrorCode, Statement, StatementReply,
@@ -21,35 +25,24 @@ use filbert_grid::{Grid, GridError, Map};
 use crate::asker::{Asker, dialect_of, plan_key};
 use crate::catalog::Catalog;
 use crate::config::QueryConfig;
-use crate::copy;
-use crate::core::Core;
 use crate::cursor::{ReadyRows, RunningRows, text_rows};
-use crate::ddl;
-use crate::describe;
 use crate::dml::{Changed, Dml};
-use crate::explain;
 use crate::jobs::{JobGuard, Jobs};
 use crate::memory::MemoryLimits;
+use crate::parts::Parts;
 use crate::paths::{self, Path};
 use crate::plan::fairness::fair;
 use crate::plan::planner::{PlannedQuery, bind, with_parameters};
 use crate::plan::session::Sessions;
 use crate::plan::soft_limits;
 use crate::plans::{Plan, PlanCacheStatistics, Plans};
-use crate::predicates;
-use crate::row_writer;
 use crate::server::Server;
-use crate::session;
 use crate::short::ShortDml;
 use crate::tables::Tables;
 use crate::template::Template;
-use crate::threads::ended_early;
-use crate::threads::{Threads, caught, caught_here};
+use crate::threads::{Threads, caught, caught_here, ended_early};
 use crate::words::said;
-use filbert_dialect::{Parsed, ParsedStatement, SessionCommand, TableStatement};
-use filbert_functions::ending;
-use filbert_functions::ending::Limits;
-use filbert_functions::error::{of_datafusion, parsing_error};
+use crate::{copy, ddl, describe, explain, predicates, row_writer, session};
 
 /// How often a statement is planned anew because what it reads was altered while it ran.
 const REPLANS_MAX: usize = 3;
@@ -68,7 +61,7 @@ pub struct QueryStatistics {
 /// The query engine of a member.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Core>,
+    inner: Arc<Parts>,
 }
 
 impl fmt::Debug for Engine {
@@ -94,7 +87,7 @@ impl Engine {
         let sessions = Sessions::new(&config, limits, &server)?;
         let threads = Threads::start(config.threads)?;
         let plans = Plans::new(config.plans_max);
-        let engine = Engine { inner: Arc::new(Core { config, tables, sessions, threads, plans, jobs }) };
+        let engine = Engine { inner: Arc::new(Parts { config, tables, sessions, threads, plans, jobs }) };
         grid.serve_queries(Arc::new(engine.clone()));
         Ok(engine)
     }
@@ -234,7 +227,7 @@ fn internal(error: SqlError) -> GridError {
     GridError::Internal(error.message)
 }
 
-impl Core {
+impl Parts {
     /// What ends a statement that begins now: its own timeout, its session's, or the member's.
     fn limits_of(&self, statement: &Statement<'_>) -> Limits {
         let of_session = || statement.session.and_then(|session| session::statement_timeout_ms(session));
@@ -348,7 +341,7 @@ fn note_changed(session: Option<&Arc<Session>>, changed: &Result<StatementResult
 
 /// A statement on its way.
 struct Task {
-    inner: Arc<Core>,
+    inner: Arc<Parts>,
     text: String,
     asker: Asker,
     parameters: Vec<Value<'static>>,

@@ -7,12 +7,12 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use filbert_data::Value;
+use filbert_dialect::Parsed;
+use filbert_functions::error::of_datafusion;
 use filbert_grid::query::SqlError;
 use futures::StreamExt;
 
 use crate::short::ShortQuery;
-use filbert_dialect::Parsed;
-use filbert_functions::error::of_datafusion;
 
 /// A plan of DataFusion; analyzed, it is run to its end and shows the rows and the time of each step.
 pub(crate) async fn plan(

@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use chrono::{DateTime, Utc};
+use filbert_functions::ending::Limits;
 use filbert_grid::query::{Session, SqlError};
 use parking_lot::Mutex;
 use uuid::Uuid;
-
-use filbert_functions::ending::Limits;
 
 /// One of this many statements that are answered in place is put into the log.
 pub(crate) const SAMPLE_EVERY: u32 = 64;

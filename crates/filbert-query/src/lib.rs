@@ -31,7 +31,7 @@
 //! | `system` | system relations and functions about the catalog, of each dialect |
 //! | `table_catalog`, `plan` | the catalog that DataFusion sees; planning: scope, types of parameters, rules, sessions |
 //! | `dml`, `short` | changes of rows; plans that run in place |
-//! | `plan_cache`, `plans`, `template`, `core` | plans that are kept; the parts of the engine that statements share |
+//! | `plan_cache`, `plans`, `template`, `parts` | plans that are kept; the parts of the engine that statements share |
 //! | `planning`, `row_writer`, `copy`, `ddl`, `describe`, `explain` | statements of each kind |
 //! | `engine` | the engine |
 //!
@@ -49,7 +49,6 @@ mod asker;
 mod catalog;
 mod config;
 mod copy;
-mod core;
 mod cursor;
 mod ddl;
 mod describe;
@@ -60,6 +59,7 @@ mod jobs;
 mod memory;
 mod occasion;
 mod oids;
+mod parts;
 mod paths;
 mod plan;
 mod plan_cache;

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use datafusion::common::config::ConfigOptions;
 use filbert_functions::context::StatementContext;
 use filbert_functions::ending::Limits;
+use filbert_functions::settings;
 
 use crate::server::{Server, ServerOfSession};
 
@@ -47,7 +48,7 @@ impl Occasion {
     pub(crate) fn options(&self) -> &Arc<ConfigOptions> {
         self.options.get_or_init(|| {
             let mut options = (*self.planned).clone();
-            options.extensions.insert(self.context.clone());
+            settings::insert(&mut options, self.context.clone());
             Arc::new(options)
         })
     }

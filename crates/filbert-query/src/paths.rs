@@ -1,11 +1,11 @@
 //! Where the names of a session's statements are looked for: the schemas of `search_path`, then the default one.
 
+use filbert_dialect::{DEFAULT_SCHEMAS, Places, in_schema};
 use filbert_grid::query::Dialect;
 
 use crate::asker::Asker;
 use crate::catalog::Catalog;
 use crate::session::search_path;
-use filbert_dialect::{DEFAULT_SCHEMAS, Places, in_schema};
 
 /// Schemas in which no names of users are.
 const OF_THE_SYSTEM: [&str; 4] = ["pg_catalog", "information_schema", "sys", "blob"];

@@ -4,23 +4,22 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{Expr, Query};
 use filbert_data::FieldType;
+use filbert_dialect::{self as dialect, Copy, FileFormat, Insert, Parsed, ParsedStatement, Place, SessionCommand};
+use filbert_functions::ending;
+use filbert_functions::error::of_datafusion;
 use filbert_grid::layout_changes;
 use filbert_grid::query::{CopyFormat, SqlError};
 
 use crate::asker::{Asker, plan_key};
-use crate::core::Core;
 use crate::dml::literals::{is_default, parameter};
 use crate::dml::select;
+use crate::parts::Parts;
 use crate::plan::columns::name_columns;
 use crate::plan::planner::{columns_after, parameter_types, plan_query, plan_rewritten, told_parameter_types};
 use crate::plan::scope;
+use crate::plans::Plan;
 use crate::short::{ShortDml, ShortQuery};
 use crate::template::Template;
-use filbert_dialect::{self as dialect, Copy, FileFormat, Insert, Parsed, ParsedStatement, Place, SessionCommand};
-use filbert_functions::ending;
-use filbert_functions::error::of_datafusion;
-
-use crate::plans::Plan;
 
 /// How often a statement is planned anew because the catalog changed meanwhile.
 const ATTEMPTS_MAX: usize = 3;
@@ -28,7 +27,7 @@ const ATTEMPTS_MAX: usize = 3;
 /// Bytes of the literals of a plan that is kept, at most: what is computed while a statement is planned may be larger than its text.
 const LITERALS_BYTES_MAX: usize = 128 << 10;
 
-impl Core {
+impl Parts {
     /// Grows when plans may have become wrong: with mappings, views, indexes and columns, and when a map is destroyed.
     pub(crate) fn version(&self) -> u64 {
         self.tables.catalog().version().wrapping_add(layout_changes())

@@ -7,13 +7,13 @@ use arrow_schema::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr as LogicalExpr, LogicalPlan};
 use filbert_data::{FieldType, Value};
+use filbert_dialect::{ParsedStatement, SessionCommand};
 use filbert_grid::query::{CopyFormat, Dialect, ParameterType, SqlError, arrow_type};
 
 use crate::asker::ParameterTypes;
 use crate::plan::planner::{PlannedQuery, check_count};
 use crate::plan_cache::PlanCache;
 use crate::short::{ShortDml, ShortQuery};
-use filbert_dialect::{ParsedStatement, SessionCommand};
 
 /// A statement that is understood and planned as far as it can be without its parameters.
 #[allow(clippy::large_enum_variant, reason = "each is kept once, behind an Arc")]

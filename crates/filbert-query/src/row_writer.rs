@@ -12,12 +12,14 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{FieldType, Value};
+use filbert_dialect::{Insert, Parsed, ParsedStatement};
+use filbert_functions::ending::Limits;
+use filbert_functions::error::data_error;
 use filbert_grid::query::{ColumnMeta, Dialect, RowWriter, SqlError, SqlErrorCode, WriteMode};
 use filbert_grid::{ErrorKind, threads};
 
 use crate::asker::Asker;
 use crate::catalog::{MappingColumn, Shared};
-use crate::core::Core;
 use crate::dml::adding::Adding;
 use crate::dml::apply::Waiting;
 use crate::dml::inserter::{Inserter, Scratch};
@@ -26,13 +28,11 @@ use crate::dml::pending::Pending;
 use crate::dml::rows::RowMaker;
 use crate::dml::targets::{fit_targets, target_columns};
 use crate::occasion::Occasion;
+use crate::parts::Parts;
 use crate::plans::Plan;
 use crate::session::check_may_change;
 use crate::tables::Tables;
 use crate::words::said;
-use filbert_dialect::{Insert, Parsed, ParsedStatement};
-use filbert_functions::ending::Limits;
-use filbert_functions::error::data_error;
 
 /// Where a column's value comes from.
 enum Cell {
@@ -47,7 +47,7 @@ enum Cell {
 /// # Errors
 /// The statement cannot be understood, or is not one that takes rows: the kind is `UnsupportedOperation` then.
 pub(crate) async fn row_writer(
-    engine: &Core,
+    engine: &Parts,
     text: &str,
     asker: &Asker,
     mode: WriteMode,
@@ -115,7 +115,7 @@ pub(crate) async fn row_writer(
 /// # Errors
 /// There is no such table or column.
 pub(crate) fn copy_writer(
-    engine: &Core,
+    engine: &Parts,
     asker: &Asker,
     table: &str,
     names: &[String],
@@ -175,7 +175,7 @@ fn given(maker: &RowMaker, cells: &[(usize, Cell)]) -> Vec<bool> {
 }
 
 /// Where rows are kept until all are there, if all or none are to be written.
-fn adding(engine: &Core, inserter: &Inserter, mode: WriteMode) -> Option<Adding> {
+fn adding(engine: &Parts, inserter: &Inserter, mode: WriteMode) -> Option<Adding> {
     let pending = || Pending::new(inserter.table().map(), Some(engine.sessions.memory_for_changes()));
     (mode == WriteMode::All).then(|| Adding::new(inserter, pending(), false))
 }

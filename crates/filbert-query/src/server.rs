@@ -1,12 +1,11 @@
 //! The member as the engine knows it, for functions and relations of the system.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use chrono::{DateTime, Utc};
-use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::config::ConfigOptions;
+use filbert_functions::settings::{self, InSettings};
 
 use crate::jobs::Jobs;
 use crate::memory::MemoryLimits;
@@ -67,32 +66,10 @@ pub(crate) struct ServerOfSession(pub(crate) Arc<Server>);
 impl ServerOfSession {
     /// The member in the settings of a plan's session.
     pub(crate) fn of(options: &ConfigOptions) -> Option<&Arc<Server>> {
-        options.extensions.get::<ServerOfSession>().map(|found| &found.0)
+        settings::find::<ServerOfSession>(options).map(|found| &found.0)
     }
 }
 
-impl ConfigExtension for ServerOfSession {
-    const PREFIX: &'static str = "server";
-}
-
-impl ExtensionOptions for ServerOfSession {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn cloned(&self) -> Box<dyn ExtensionOptions> {
-        Box::new(self.clone())
-    }
-
-    fn set(&mut self, key: &str, _: &str) -> Result<()> {
-        Err(DataFusionError::Configuration(format!("{key} is not for setting")))
-    }
-
-    fn entries(&self) -> Vec<ConfigEntry> {
-        Vec::new()
-    }
+impl InSettings for ServerOfSession {
+    const NAME: &'static str = "server";
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::common::DataFusionError;
+use filbert_dialect::{DEFAULT_SCHEMAS, in_schema};
+use filbert_functions::error::carried;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
 
 use crate::scan::provider::MapProvider;
 use crate::server::Server;
 use crate::system::{self, SystemSchema};
 use crate::tables::{PARTITIONED, RAW_SCHEMA, SCHEMA, Tables};
-use filbert_dialect::{DEFAULT_SCHEMAS, in_schema};
-use filbert_functions::error::carried;
 
 /// The catalog of DataFusion over the tables, as a dialect has it.
 #[derive(Debug)]

@@ -6,6 +6,8 @@ use std::sync::{Arc, Weak};
 
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query};
 use filbert_data::{Blob, FieldPath, FieldType, Formats, IdsLayout, SchemaSource, Side};
+use filbert_dialect::{self as dialect, Parsed, walk};
+use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, SqlSubject};
 use filbert_grid::{Cluster, ColumnConfig, Definitions, Grid, GridError, Map, PartitionId};
 use tokio::sync::oneshot;
@@ -13,9 +15,6 @@ use tokio::sync::oneshot;
 use crate::catalog::{Catalog, EntryFormat, Mapping, MappingColumn};
 use crate::paths::Path;
 use crate::scan::table::{MapTable, TableColumn};
-use filbert_dialect::walk;
-use filbert_dialect::{self as dialect, Parsed};
-use filbert_functions::error::parsing_error;
 
 /// The schema of mappings, views and maps.
 pub(crate) const SCHEMA: &str = "public";

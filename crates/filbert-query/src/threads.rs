@@ -3,14 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use filbert_functions::ending;
+use filbert_functions::error::panicked;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{GridError, threads};
 use futures::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
-
-use filbert_functions::ending;
-use filbert_functions::error::panicked;
 
 /// Runs a part of a statement, whose panic is an error of the statement and of nothing else.
 pub(crate) async fn caught<T>(work: impl Future<Output = Result<T, SqlError>>) -> Result<T, SqlError> {

@@ -2,10 +2,9 @@
 //! PostgreSQL and CrateDB where they leave the engine for one of their clients.
 
 use filbert_data::FieldType;
-use filbert_grid::query::{Dialect, SqlError, SqlSubject};
-
 use filbert_dialect::place_of_relation;
 use filbert_functions::pg_types;
+use filbert_grid::query::{Dialect, SqlError, SqlSubject};
 
 /// An error of a statement as a dialect says it.
 pub(crate) fn said(error: SqlError, text: &str, dialect: Dialect) -> SqlError {

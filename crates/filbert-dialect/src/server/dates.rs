@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use filbert_data::dates::read_interval_of;
-use filbert_grid::query::SqlError;
+use filbert_grid::query::{SqlError, data_error};
 use sqlparser::ast::{
     BinaryOperator, DataType, DateTimeField, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Interval,
     IntervalFields, TypedString, Value, ValueWithSpan,
@@ -11,7 +11,6 @@ use sqlparser::ast::{
 
 use super::super::json::{call, text};
 use super::{refuse, taken};
-use filbert_grid::query::data_error;
 
 /// Digits behind the seconds, at most.
 const PRECISION_MAX: u64 = 6;

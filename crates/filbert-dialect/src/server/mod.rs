@@ -32,7 +32,7 @@ pub(super) use names::name_returned;
 pub use rows::{ROWS, columns as columns_of_row};
 pub use subqueries::is_aggregate;
 
-use filbert_grid::query::{Dialect, SqlError};
+use filbert_grid::query::{Dialect, SqlError, parsing_error};
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
     FunctionArguments, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TypedString, Value, ValueWithSpan,
@@ -43,7 +43,6 @@ use sqlparser::parser::Parser;
 use super::grammar::grammar;
 use super::json::{call, text};
 use crate::walk;
-use filbert_grid::query::parsing_error;
 
 /// Rewrites everything within a query or an expression.
 pub(super) fn rewrite<T: VisitMut>(tree: &mut T, of: Dialect) -> Result<(), SqlError> {

@@ -19,11 +19,10 @@ use sqlparser::ast::{
 };
 use sqlparser::parser::Parser;
 
-use crate::walk;
-
 use super::super::grammar::grammar;
 use super::super::rewrite::alias_of;
 use super::{all_of, refuse, taken};
+use crate::walk;
 
 /// The relation that rows are looked for in.
 pub const ROWS: &str = "$rows";

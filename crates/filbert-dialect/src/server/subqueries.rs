@@ -15,8 +15,7 @@ use super::super::json::call;
 use super::super::rewrite::alias_of;
 use super::{refuse, taken};
 use crate::calls::ARRAY_OF_ROWS;
-use crate::system;
-use crate::walk;
+use crate::{system, walk};
 
 /// Aggregates: a SELECT list with one of them is one row.
 const AGGREGATES: [&str; 24] = [

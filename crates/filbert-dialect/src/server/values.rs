@@ -11,7 +11,7 @@
 //! | `a::varchar(3)`, `a::char(3)`, `a::bytea`, `a::jsonb` | `cast_varchar(a, 3)`, .. |
 //! | `jsonb_agg(a ORDER BY b)` | `jsonb_array_of_items(array_agg(json_item(a) ORDER BY b))` |
 
-use filbert_grid::query::{Dialect, SqlError};
+use filbert_grid::query::{Dialect, SqlError, parsing_error};
 use sqlparser::ast::{
     AccessExpr, Array, ArrayElemTypeDef, BinaryOperator, CastKind, CharacterLength, DataType, DuplicateTreatment, Expr,
     Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Subscript, TypedString,
@@ -21,7 +21,6 @@ use sqlparser::ast::{
 use super::super::json::{call, text};
 use super::{members, taken};
 use crate::like::{escaped_pattern, lower};
-use filbert_grid::query::parsing_error;
 
 /// Characters of a text at most, as PostgreSQL has them.
 const LENGTH_MAX: u64 = 10_485_760;

@@ -9,6 +9,7 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, DataFusionError, SchemaError, TableReference};
 use filbert_data::DataError;
 use filbert_grid::query::{SqlError, SqlErrorCode, SqlSubject};
+
 pub use filbert_grid::query::{data_error, parsing_error};
 
 use crate::nearest::nearest;

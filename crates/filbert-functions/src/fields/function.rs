@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use filbert_data::{FieldType, Value};
+use filbert_dialect::member_of;
 use filbert_grid::query::ColumnReader;
 
 use super::super::json::{Kind, Node};
@@ -22,7 +23,6 @@ use super::read::{Rows, not_of_type, parsed};
 use super::scalar::Scalar;
 use super::set;
 use crate::types::{MEMBERS_KEY, field, field_type_of, field_type_of_arrow, is_untyped, untyped_field, with_members};
-use filbert_dialect::member_of;
 
 /// Which operands are untyped fields, and not values of types.
 pub(super) type Untyped = [bool; 2];

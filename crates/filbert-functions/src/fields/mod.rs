@@ -23,6 +23,7 @@ use datafusion::logical_expr::{AggregateUDF, Expr, Operator, ScalarUDF};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use function::What;
+
 pub use read::value_of_field;
 pub use rule::Fields;
 pub(super) use totals::Summed;

@@ -20,6 +20,7 @@ use super::row::{Function, Texts, collect_texts, constant_text, failed, is_text,
 use crate::builder::ColumnBuilder;
 use crate::types::value_of;
 use document::Broken;
+
 pub use document::push_text as push_json_text;
 pub use document::{Kind, Node};
 pub use jsonb::Document;

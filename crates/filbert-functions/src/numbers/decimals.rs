@@ -4,6 +4,8 @@
 //! computed, it is the column's. Where it is not, a column has [`DECIMAL_SCALE`] digits behind the point, and values are shown without
 //! the zeros at their end; quotients and averages have [`QUOTIENT_SCALE`], and are shown with the digits that PostgreSQL gives them.
 
+use std::sync::Arc;
+
 use arrow_array::builder::{Decimal128Builder, Decimal256Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Decimal256Type};
@@ -13,7 +15,6 @@ use bigdecimal::num_bigint::BigInt;
 use bigdecimal::{BigDecimal, RoundingMode};
 use datafusion::common::{DataFusionError, Result};
 use filbert_grid::query::{QUOTIENT_SCALE, quotient_digits};
-use std::sync::Arc;
 
 use super::digits::scale;
 use crate::error::{carried, data_error};

@@ -2,6 +2,7 @@
 
 use datafusion::common::Result;
 use filbert_data::{FieldType, Value};
+use filbert_dialect::DeclaredType;
 use filbert_grid::query::SqlSubject;
 
 use super::refused;
@@ -11,7 +12,6 @@ use crate::fitting::fit;
 use crate::literals;
 use crate::native::{Call, Native, Take, of_text, pure, text};
 use crate::types::{ARRAY_OF_JSON, ARRAY_OF_JSONB, BPCHAR, Length, Mark, UUID, VARCHAR};
-use filbert_dialect::DeclaredType;
 
 pub(super) const FUNCTIONS: &[Native] = &[
     // Text of at most so many characters: the others are cut off.

@@ -5,12 +5,12 @@
 
 use datafusion::common::Result;
 use filbert_data::Value;
+use filbert_dialect::lower;
 
 use super::super::like::Pattern;
 use super::matcher;
 use crate::ending;
 use crate::native::Call;
-use filbert_dialect::lower;
 
 /// Matches a text with the patterns of an array, by the sign of an operator; whether one of them is enough.
 ///

@@ -10,13 +10,12 @@ use arrow_schema::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use filbert_data::FieldType;
+use filbert_dialect::{lower, lower_of};
 
 use super::super::row::{Function, Texts, array, collect_texts, is_integer, is_text, wrong_arguments};
 use super::matcher;
 use super::refused;
 use super::texts::section;
-use filbert_dialect::{lower, lower_of};
-
 use crate::types::field_type_of;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {

@@ -11,6 +11,7 @@ use datafusion::logical_expr::expr::{Case, Like, ScalarFunction};
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+use filbert_dialect::calls::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY};
 
 use super::super::row::text_of;
 use super::operators::{Kind, call, comparison, concatenated, is_quoted, kind};
@@ -19,7 +20,6 @@ use super::told;
 use crate::error::{carried, parsing_error};
 use crate::pg_types;
 use crate::types::{field_type_of, is_untyped, pg_type_of};
-use filbert_dialect::calls::{ARRAY_LIKE, COMPARE_ALL, COMPARE_ANY};
 
 /// Functions that give one of their arguments.
 pub(super) const OF_ONE_TYPE: [&str; 3] = ["coalesce", "greatest", "least"];

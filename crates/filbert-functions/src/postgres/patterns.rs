@@ -10,11 +10,10 @@ use arrow_schema::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use filbert_data::{FieldType, Value};
+use filbert_dialect::escaped_pattern;
 
 use super::super::results::check_value;
 use super::super::row::{Function, Texts, collect_texts, is_text, wrong_arguments};
-use filbert_dialect::escaped_pattern;
-
 use super::each;
 use super::expressions::of_similar;
 use super::matcher::{self, Matcher, Span};

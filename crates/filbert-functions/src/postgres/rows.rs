@@ -13,7 +13,6 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-
 use filbert_dialect::calls::ARRAY_OF_ROWS;
 
 use super::super::row::wrong_arguments;

@@ -1,10 +1,9 @@
 //! How keys and values of a mapping are stored, as the options `keyFormat`, `valueFormat` and what belongs to them say.
 
 use filbert_data::{FieldType, IdsLayout, Side};
+use filbert_functions::error::parsing_error;
 use filbert_grid::query::SqlError;
 use serde::{Deserialize, Serialize};
-
-use filbert_functions::error::parsing_error;
 
 /// The format of one half of a mapping's entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,11 +3,11 @@
 use filbert_data::{
     BLOB_HEADER_BYTES, FieldPath, FieldType, Path, SchemaSource, Side, TypeId, compact, portable, type_id,
 };
+use filbert_functions::error::data_error;
 use filbert_grid::query::SqlError;
 
 use super::format::{EntryFormat, options_of};
 use super::mapping::{KEY, Mapping, MappingColumn, THIS};
-use filbert_functions::error::data_error;
 
 /// What one half of an entry tells.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use filbert_data::{FieldPath, FieldType, SchemaSource, Side, Step};
+use filbert_dialect::{ColumnDeclaration, CreateMapping};
+use filbert_functions::error::parsing_error;
 use filbert_grid::query::SqlError;
 use serde::{Deserialize, Serialize};
 
 use super::format::{EntryFormat, Options, format_of};
 use super::infer::{Half, half_of};
 use super::table::TableFacts;
-use filbert_dialect::{ColumnDeclaration, CreateMapping};
-use filbert_functions::error::parsing_error;
 
 /// The column that is the whole key.
 pub(super) const KEY: &str = "__key";

@@ -1,10 +1,9 @@
 //! Names that a mapping does not have.
 
-use filbert_grid::query::{SqlError, SqlSubject};
+use filbert_functions::nearest;
+use filbert_grid::query::{SqlError, SqlSubject, parsing_error};
 
 use super::Mapping;
-use filbert_functions::nearest;
-use filbert_grid::query::parsing_error;
 
 /// The error for a column that a mapping does not have.
 pub(crate) fn unknown_column(mapping: &Mapping, name: &str) -> SqlError {

@@ -4,13 +4,12 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use filbert_data::FieldType;
+use filbert_dialect::Counting;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{Cluster, GridError};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-
-use filbert_dialect::Counting;
 
 /// A counter: its first value, then by steps to its end, then from its other end on if it is a cycle.
 #[derive(Debug)]

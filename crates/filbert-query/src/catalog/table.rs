@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use filbert_data::{FieldPath, FieldType, Path, Side};
+use filbert_dialect::{DeclaredType, Expression};
+use filbert_functions::error::parsing_error;
+use filbert_functions::types::PgType;
 use filbert_grid::query::SqlError;
 
 use super::format::EntryFormat;
 use super::mapping::{Mapping, MappingColumn};
 use super::sequence::Sequence;
-use filbert_dialect::{DeclaredType, Expression};
-use filbert_functions::error::parsing_error;
-use filbert_functions::types::PgType;
 
 /// The hidden column of a table without a primary key.
 pub(crate) const ROW_ID: &str = "_id";

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use filbert_data::compact::{Schema, SchemaId};
 use filbert_data::{Json, SchemaSource, ToBlob};
+use filbert_dialect::{CreateMapping, DefaultPlace, Limits, Parsed, parse};
 
 use super::*;
-use filbert_dialect::{CreateMapping, DefaultPlace, Limits, Parsed, parse};
 
 struct NoSchemas;
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::parser::Parser;
 use filbert_data::FieldType;
+use filbert_dialect::{DeclaredType, Expression, grammar};
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +17,6 @@ use super::mapping::{Mapping, MappingColumn};
 use super::sequence::{Sequence, Written as WrittenSequence};
 use super::table::{CheckFacts, ColumnFacts, Identity, TableFacts};
 use super::{Entry, View};
-use filbert_dialect::grammar;
-use filbert_dialect::{DeclaredType, Expression};
 
 /// What a name stands for.
 #[derive(Serialize, Deserialize)]

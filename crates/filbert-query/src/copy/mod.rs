@@ -12,20 +12,19 @@ mod write;
 use std::path::Path;
 
 use filbert_data::Value;
-use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, WriteMode};
-
-use crate::asker::Asker;
-use crate::core::Core;
-use crate::row_writer::copy_writer;
 use filbert_dialect::{Copy, Place};
 use filbert_functions::ending::Limits;
 use filbert_functions::error::parsing_error;
+use filbert_grid::query::{Dialect, SqlError, SqlErrorCode, WriteMode};
 
+use crate::asker::Asker;
+use crate::parts::Parts;
+use crate::row_writer::copy_writer;
 use folder::Folder;
 
 /// Runs a COPY from or to a file; returns the number of rows.
 pub(crate) async fn run(
-    engine: &Core,
+    engine: &Parts,
     asker: &Asker,
     limits: &Limits,
     copy: &Copy,

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use filbert_data::rows::{Row, RowError, RowFormat, RowReader};
 use filbert_data::{Blob, FieldPath, FieldReader, Formats, Path as Field, SchemaSource, Side, ToBlob, Value, compact};
+use filbert_dialect::FileFormat;
+use filbert_functions::error::data_error;
 use filbert_grid::query::{CopyFormat, CopyKind, RowWriter, SqlError, WriteMode};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::folder::Located;
 use super::of_file;
 use crate::dml::Rows;
-use filbert_dialect::FileFormat;
-use filbert_functions::error::data_error;
 
 /// Bytes that are read at a time.
 const CHUNK_BYTES: usize = 256 << 10;

@@ -10,6 +10,9 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::sql::sqlparser::ast::Query;
 use filbert_data::Value;
 use filbert_data::rows::{RowFormat, end_row, put_field};
+use filbert_dialect::FileFormat;
+use filbert_functions::error::{data_error, of_datafusion};
+use filbert_functions::{push_json, push_json_text};
 use filbert_grid::query::{CopyFormat, CopyKind, SqlError};
 use futures::StreamExt;
 use parquet::arrow::ArrowWriter;
@@ -17,12 +20,9 @@ use parquet::arrow::ArrowWriter;
 use super::folder::Located;
 use super::of_file;
 use crate::asker::Asker;
-use crate::core::Core;
 use crate::dml::Rows;
+use crate::parts::Parts;
 use crate::plan::planner::{bind, plan_query, with_parameters};
-use filbert_dialect::FileFormat;
-use filbert_functions::error::{data_error, of_datafusion};
-use filbert_functions::{push_json, push_json_text};
 
 /// How files of a format are called.
 pub(super) fn extension(format: &FileFormat) -> &'static str {
@@ -36,7 +36,7 @@ pub(super) fn extension(format: &FileFormat) -> &'static str {
 
 /// Writes a query's rows to a file, which is there when all are in it; returns how many there were.
 pub(super) async fn write(
-    engine: &Core,
+    engine: &Parts,
     asker: &Asker,
     query: Query,
     parameters: &[Value<'_>],

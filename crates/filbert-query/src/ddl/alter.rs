@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 use datafusion::execution::session_state::SessionState;
 use filbert_data::{Blob, Value};
+use filbert_dialect::{AlterAction, AlterTable, Comment, schema_of};
+use filbert_functions::error::parsing_error;
 use filbert_grid::query::{SqlError, SqlErrorCode, SqlSubject};
 use filbert_grid::{Caller, Change, Expiry, GridError, IndexConfig, Map, PartitionId, PutMode, Refused, threads};
 
@@ -20,20 +22,18 @@ use super::draft::{Draft, Origin};
 use super::tables::{table, with_type};
 use crate::asker::Asker;
 use crate::catalog::Mapping;
-use crate::core::Core;
 use crate::dml::expressions::{Inputs, RowExpression, RowScope};
 use crate::dml::rows::RowMaker;
 use crate::dml::stored::StoredRows;
 use crate::occasion::Occasion;
+use crate::parts::Parts;
 use crate::tables::Tables;
-use filbert_dialect::{AlterAction, AlterTable, Comment, schema_of};
-use filbert_functions::error::parsing_error;
 
 /// How often a change is derived anew because another one came in between.
 const ATTEMPTS_MAX: usize = 10;
 
 /// Changes a table.
-pub(super) async fn alter(engine: &Core, asker: &Asker, statement: &AlterTable) -> Result<(), SqlError> {
+pub(super) async fn alter(engine: &Parts, asker: &Asker, statement: &AlterTable) -> Result<(), SqlError> {
     let tables = &engine.tables;
     let renamed = statement.actions.iter().find_map(|action| match action {
         AlterAction::RenameTo(name) => Some(name.as_str()),
@@ -61,7 +61,7 @@ pub(super) async fn alter(engine: &Core, asker: &Asker, statement: &AlterTable) 
 
 /// Changes a table as it was found.
 async fn alter_once(
-    engine: &Core,
+    engine: &Parts,
     asker: &Asker,
     statement: &AlterTable,
     old: &Arc<Mapping>,

@@ -1,14 +1,13 @@
 //! A table while it is changed: its columns, where each comes from, and what is declared.
 
 use datafusion::sql::sqlparser::ast::Expr;
+use filbert_dialect::{AlterAction, Constraint, ConstraintKind, schema_of, walk};
+use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Severity, SqlError};
 
 use super::tables::{add_check, check_name, of_column};
 use crate::asker::Asker;
 use crate::catalog::{ColumnFacts, Mapping, TableFacts};
-use filbert_dialect::walk;
-use filbert_dialect::{AlterAction, Constraint, ConstraintKind, schema_of};
-use filbert_functions::error::parsing_error;
 
 /// Where a column of the changed table comes from.
 #[derive(Clone, Debug)]

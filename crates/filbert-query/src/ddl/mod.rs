@@ -9,23 +9,23 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use datafusion::sql::sqlparser::ast::Query;
 use filbert_data::FieldPath;
+use filbert_dialect::{CreateIndex, CreateMapping, IndexType, Parsed, ShowWhat, TableStatement, schema_of};
+use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Severity, SqlError, SqlErrorCode};
 use filbert_grid::{BitmapConfig, IndexConfig, IndexKind};
 
 use crate::asker::Asker;
 use crate::catalog::{self, EntryFormat, Mapping, View};
-use crate::core::Core;
 use crate::cursor::text_rows;
+use crate::parts::Parts;
 use crate::plan::planner::plan_query;
 use crate::tables::{Tables, keep_in, sample};
-use filbert_dialect::{CreateIndex, CreateMapping, IndexType, Parsed, ShowWhat, TableStatement, schema_of};
-use filbert_functions::error::parsing_error;
 
 /// Runs a statement about the catalog; returns the number of rows that it tells.
 ///
 /// The names that it is about are had alone, so that nobody writes rows of a table that is altered or dropped, and no two
 /// statements change the same name at once. An index is built beside those who write.
-pub(crate) async fn run(engine: &Core, asker: &Asker, parsed: &Parsed) -> Result<u64, SqlError> {
+pub(crate) async fn run(engine: &Parts, asker: &Asker, parsed: &Parsed) -> Result<u64, SqlError> {
     let tables = &engine.tables;
     let gates = tables.catalog().gates();
     match parsed {
@@ -99,7 +99,7 @@ fn kept(asker: &Asker, what: &str, name: &str, sqlstate: &'static str) {
 }
 
 /// Runs a statement about tables; returns the number of rows that it tells.
-fn table_statement(engine: &Core, asker: &Asker, statement: &TableStatement) -> Result<u64, SqlError> {
+fn table_statement(engine: &Parts, asker: &Asker, statement: &TableStatement) -> Result<u64, SqlError> {
     let all = &engine.tables;
     match statement {
         TableStatement::Create(table) => tables::create(engine, asker, table).map(|made| u64::from(made.is_some())),
@@ -277,7 +277,7 @@ fn index_error(message: String) -> SqlError {
 }
 
 async fn create_view(
-    engine: &Core,
+    engine: &Parts,
     asker: &Asker,
     name: &str,
     or_replace: bool,

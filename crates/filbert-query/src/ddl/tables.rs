@@ -4,27 +4,28 @@ use std::sync::Arc;
 
 use datafusion::execution::session_state::SessionState;
 use filbert_data::FieldType;
+use filbert_dialect::{
+    ColumnDefinition, ConstraintKind, CreateTable, DeclaredType, Expression, Insert, Like, schema_of,
+};
+use filbert_functions::error::{of_datafusion, parsing_error};
+use filbert_functions::types::{ARRAY_OF_JSONB, ARRAY_OF_NUMERIC, ARRAY_OF_VARCHAR, BPCHAR, JSONB, NUMERIC, VARCHAR};
 use filbert_grid::query::{Dialect, Severity, SqlError, SqlErrorCode};
 use filbert_grid::{Caller, IndexConfig};
 
 use crate::asker::Asker;
 use crate::catalog::{CheckFacts, ColumnFacts, Identity, Mapping, Sequence, TableFacts};
-use crate::core::Core;
 use crate::dml::expressions::RowScope;
 use crate::dml::rows::RowMaker;
 use crate::dml::{Changed, Dml};
+use crate::parts::Parts;
 use crate::plan::planner::{columns_after, plan_query};
 use crate::tables::Tables;
-use filbert_dialect::{ColumnDefinition, ConstraintKind, CreateTable, Insert, Like, schema_of};
-use filbert_dialect::{DeclaredType, Expression};
-use filbert_functions::error::{of_datafusion, parsing_error};
-use filbert_functions::types::{ARRAY_OF_JSONB, ARRAY_OF_NUMERIC, ARRAY_OF_VARCHAR, BPCHAR, JSONB, NUMERIC, VARCHAR};
 
 /// Schemas whose tables are made by nobody.
 const RESERVED: [&str; 4] = ["information_schema", "pg_catalog", "sys", "blob"];
 
 /// Makes a table; `None` if it was there and that is no error.
-pub(super) fn create(engine: &Core, asker: &Asker, statement: &CreateTable) -> Result<Option<Arc<Mapping>>, SqlError> {
+pub(super) fn create(engine: &Parts, asker: &Asker, statement: &CreateTable) -> Result<Option<Arc<Mapping>>, SqlError> {
     let tables = &engine.tables;
     let name = statement.name.as_str();
     if let (Some(schema), _) = schema_of(name)
@@ -248,7 +249,7 @@ fn like_indexes(tables: &Tables, like: &Like, new: &Mapping) -> Result<(), SqlEr
 }
 
 /// Makes a table of a query's columns, and writes its rows; returns how many there were.
-pub(crate) async fn create_as(engine: &Core, asker: &Asker, statement: &CreateTable) -> Result<u64, SqlError> {
+pub(crate) async fn create_as(engine: &Parts, asker: &Asker, statement: &CreateTable) -> Result<u64, SqlError> {
     let Some(query) = &statement.source else { return Ok(0) };
     let state = engine.sessions.planning(asker.dialect());
     let planned = plan_query(state, &engine.tables, asker, (**query).clone()).await?;

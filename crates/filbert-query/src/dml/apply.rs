@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use filbert_functions::ending::Limits;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::replication::SubmitError;
 use filbert_grid::{Caller, Change, GridError, Map, ParkedReply, Reply};
 use tokio::sync::oneshot;
-
-use filbert_functions::ending::Limits;
 
 /// What a change did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,15 +12,15 @@ use datafusion::sql::sqlparser::ast::{
     CastKind, DataType as SqlType, Expr, Query, Select, SelectItem, SetExpr, UnaryOperator, Value as SqlValue, Values,
 };
 use filbert_data::FieldType;
-use filbert_grid::query::SqlError;
-
-use crate::catalog::Mapping;
-use crate::dml::rows::RowMaker;
 use filbert_functions::error::{data_error, of_datafusion};
 use filbert_functions::pg_types;
 use filbert_functions::types::{
     ARRAY_OF_JSON, ARRAY_OF_JSONB, ARRAY_OF_UUID, BPCHAR, JSON, JSONB, VARCHAR, field_type_of, is_untyped, pg_type_of,
 };
+use filbert_grid::query::SqlError;
+
+use crate::catalog::Mapping;
+use crate::dml::rows::RowMaker;
 
 /// The number of PostgreSQL's type of names.
 const NAME: u32 = 19;

@@ -19,6 +19,11 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{FieldType, Value};
+use filbert_dialect::walk;
+use filbert_functions::builder::{ColumnBuilder, batch};
+use filbert_functions::error::{data_error, of_datafusion, parsing_error};
+use filbert_functions::push_json;
+use filbert_functions::types::{JSONB, field, field_type_of, is_untyped, untyped_field, value_of, with_members};
 use filbert_grid::query::{ColumnMeta, ParameterType, SqlError};
 
 use crate::asker::ParameterTypes;
@@ -28,11 +33,6 @@ use crate::occasion::Occasion;
 use crate::plan::context::{plan_expression, with_told_types};
 use crate::plan::planner::{columns_after, told, unaliased, without_blanks};
 use crate::plan::session::dialect_of;
-use filbert_dialect::walk;
-use filbert_functions::builder::{ColumnBuilder, batch};
-use filbert_functions::error::{data_error, of_datafusion, parsing_error};
-use filbert_functions::push_json;
-use filbert_functions::types::{JSONB, field, field_type_of, is_untyped, untyped_field, value_of, with_members};
 
 /// What the row that could not be inserted is called.
 const EXCLUDED: &str = "excluded";

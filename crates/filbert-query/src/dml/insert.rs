@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, Value as SqlValue};
 use filbert_data::{FieldType, Value};
+use filbert_dialect::Insert;
+use filbert_functions::error::{of_datafusion, parsing_error};
 use filbert_grid::query::SqlError;
 use futures::StreamExt;
 
@@ -15,8 +17,6 @@ use crate::dml::targets::{fit_targets, target_columns};
 use crate::dml::{Changed, Dml, Rows, literals};
 use crate::plan::columns::name_columns;
 use crate::plan::{scope, values};
-use filbert_dialect::Insert;
-use filbert_functions::error::{of_datafusion, parsing_error};
 
 impl Dml<'_> {
     /// Runs an INSERT or SINK.

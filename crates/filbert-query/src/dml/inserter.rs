@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use datafusion::execution::session_state::SessionState;
 use filbert_data::{Blob, Value};
+use filbert_dialect::{ConflictTarget, Insert, OnConflict, catalog_of, schema_of};
+use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError, SqlErrorCode};
 use filbert_grid::{Caller, Change, Expected, Expiry, PutMode, Refused};
 
@@ -20,9 +22,6 @@ use crate::dml::targets::assigned_columns;
 use crate::occasion::Occasion;
 use crate::scan::table::MapTable;
 use crate::tables::{Mapped, Tables};
-use filbert_dialect::catalog_of;
-use filbert_dialect::{ConflictTarget, Insert, OnConflict, schema_of};
-use filbert_functions::error::parsing_error;
 
 /// Writes new rows of a table or a mapping.
 pub(crate) struct Inserter {

@@ -34,6 +34,10 @@ use datafusion::common::ScalarValue;
 use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
 use datafusion::sql::sqlparser::ast::{Query, SelectItem};
 use filbert_data::{FieldType, Value};
+use filbert_dialect::schema_of;
+use filbert_functions::ending::Limits;
+use filbert_functions::error::of_datafusion;
+use filbert_functions::types::value_of;
 use filbert_grid::Grid;
 use filbert_grid::query::{ColumnMeta, ColumnReader, Dialect, SqlError};
 
@@ -49,10 +53,6 @@ use crate::plan::planner::{bind, plan_rewritten, with_parameters, without_blanks
 use crate::plan::session::Sessions;
 use crate::scan::table::MapTable;
 use crate::tables::{Mapped, Tables};
-use filbert_dialect::schema_of;
-use filbert_functions::ending::Limits;
-use filbert_functions::error::of_datafusion;
-use filbert_functions::types::value_of;
 
 /// What statements that change rows need.
 pub(crate) struct Dml<'e> {

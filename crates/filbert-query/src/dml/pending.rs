@@ -8,12 +8,12 @@
 //! ([why](../../../../docs/decisions/0016-statements-change-all-or-nothing.md))
 
 use datafusion::execution::memory_pool::MemoryReservation;
+use filbert_functions::ending::Limits;
+use filbert_functions::error::of_datafusion;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{BatchItem, Claims, Expected, GridError, Map, NotMade, Together};
 
 use crate::dml::apply::{PAUSE, Waiting, is_passing};
-use filbert_functions::ending::Limits;
-use filbert_functions::error::of_datafusion;
 
 /// How often a statement computes rows again that others changed before it had claimed them.
 pub(crate) const ROUNDS_MAX: usize = 100;

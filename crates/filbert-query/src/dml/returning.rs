@@ -7,6 +7,11 @@ use arrow_schema::Schema;
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SelectItemQualifiedWildcardKind};
 use filbert_data::{FieldType, Value};
+use filbert_dialect::narrow;
+use filbert_functions::builder::{ColumnBuilder, batch};
+use filbert_functions::error::{data_error, of_datafusion, parsing_error};
+use filbert_functions::types::field;
+use filbert_functions::value_bytes;
 use filbert_grid::query::{ColumnMeta, SqlError};
 
 use crate::asker::ParameterTypes;
@@ -14,11 +19,6 @@ use crate::catalog::Mapping;
 use crate::dml::expressions::{Inputs, RowScope, RowValue};
 use crate::occasion::Occasion;
 use crate::plan::session::dialect_of;
-use filbert_dialect::narrow;
-use filbert_functions::builder::{ColumnBuilder, batch};
-use filbert_functions::error::{data_error, of_datafusion, parsing_error};
-use filbert_functions::types::field;
-use filbert_functions::value_bytes;
 
 /// What is told of each row.
 pub(crate) struct Returning {

@@ -14,6 +14,12 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArguments};
 use filbert_data::dates::Zone;
 use filbert_data::{Blob, FieldReader, FieldType, Formats, Value};
+use filbert_dialect::DeclaredType;
+use filbert_functions::error::{conversion, data_error};
+use filbert_functions::types::DECIMAL_SCALE;
+use filbert_functions::{
+    fit, literals, may_be_moment, moment_of_column, numbers, truth_of, value_of_field, zone_of_changes,
+};
 use filbert_grid::Schemas;
 use filbert_grid::query::{Dialect, SqlError};
 use uuid::Uuid;
@@ -25,13 +31,6 @@ use crate::dml::literals::{constant, is_default};
 use crate::dml::writer::EntryWriter;
 use crate::occasion::Occasion;
 use crate::plan::session::dialect_of;
-use filbert_dialect::DeclaredType;
-use filbert_functions::error::conversion;
-use filbert_functions::error::data_error;
-use filbert_functions::fit;
-use filbert_functions::literals;
-use filbert_functions::types::DECIMAL_SCALE;
-use filbert_functions::{may_be_moment, moment_of_column, numbers, truth_of, value_of_field, zone_of_changes};
 
 /// Makes entries of rows.
 pub(crate) struct RowMaker {

@@ -4,11 +4,11 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Ident, Query, SelectItem, SetExpr, Statement, TableWithJoins, Value as SqlValue,
 };
 use datafusion::sql::sqlparser::parser::Parser;
+use filbert_dialect::HazelcastDialect;
+use filbert_functions::error::parsing_error;
 use filbert_grid::query::SqlError;
 
 use crate::tables::{RAW_KEY, RAW_SCHEMA, RAW_VALUE};
-use filbert_dialect::HazelcastDialect;
-use filbert_functions::error::parsing_error;
 
 /// `SELECT "$key", "$value", <items> FROM <table> WHERE <selection>`, over the table that has the stored entries as columns.
 pub(crate) fn entries(table: &str, alias: &str, items: &[Expr], selection: Option<&Expr>) -> Result<Query, SqlError> {

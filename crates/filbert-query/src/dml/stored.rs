@@ -1,12 +1,12 @@
 //! Rows as they are stored, read again by statements that change them.
 
 use filbert_data::{FieldReader, Formats, Side, Value};
+use filbert_functions::error::data_error;
 use filbert_grid::query::SqlError;
 
 use crate::catalog::{Mapping, MappingColumn};
 use crate::dml::writer::EntryWriter;
 use crate::scan::rows::key_text;
-use filbert_functions::error::data_error;
 
 /// Reads entries of a mapping as rows: the columns that its value is made of, for tables also those of its key. Hidden columns
 /// of mappings are left null.

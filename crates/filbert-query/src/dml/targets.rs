@@ -2,10 +2,10 @@
 
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::Side;
+use filbert_functions::error::parsing_error;
 use filbert_grid::query::SqlError;
 
 use crate::catalog::{Mapping, unknown_column};
-use filbert_functions::error::parsing_error;
 
 /// The columns that an INSERT writes, by number: those it names, or all that are not hidden.
 pub(crate) fn target_columns(mapping: &Mapping, names: &[String]) -> Result<Vec<usize>, SqlError> {

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, TableWithJoins};
 use filbert_data::{Blob, Side, Value};
+use filbert_dialect::{Delete, Update, schema_of};
+use filbert_functions::error::of_datafusion;
 use filbert_grid::query::{Dialect, SqlError};
 use filbert_grid::{Expected, Map, threads};
 use futures::StreamExt;
@@ -19,8 +21,6 @@ use crate::plan::columns::name_columns;
 use crate::plan::scope;
 use crate::scan::table::MapTable;
 use crate::tables::Mapped;
-use filbert_dialect::{Delete, Update, schema_of};
-use filbert_functions::error::of_datafusion;
 
 /// Entries that are looked at again by their keys; if there are more, all are.
 const NARROWED_MAX: usize = 1_000;

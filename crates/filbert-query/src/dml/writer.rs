@@ -5,13 +5,12 @@ use std::borrow::Cow;
 use filbert_data::{
     Blob, DataError, FieldPath, FieldType, IdsLayout, Side, Step, ToBlob, Value, compact, ids, portable,
 };
+use filbert_functions::error::data_error;
+use filbert_functions::{push_json, push_json_text};
 use filbert_grid::Schemas;
 use filbert_grid::query::{SqlError, SqlSubject};
 
-use filbert_functions::{push_json, push_json_text};
-
 use crate::catalog::{EntryFormat, Mapping, MappingColumn};
-use filbert_functions::error::data_error;
 
 /// What the error of a conversion is about, where dialects have words of their own for it.
 fn subject(error: &DataError, said: &SqlError, field_type: &FieldType) -> Option<SqlSubject> {

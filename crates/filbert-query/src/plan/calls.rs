@@ -19,15 +19,14 @@ use datafusion::logical_expr::{BinaryExpr, Expr as PlannedExpr, LogicalPlan, Ope
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Query, SelectItem, SetExpr, SetOperator, VisitMut, VisitorMut,
 };
-
-use crate::plan::session::dialect_of;
-use filbert_dialect::call;
-use filbert_dialect::walk;
+use filbert_dialect::{call, walk};
 use filbert_functions::choices::{self, OF_CONDITIONS, OF_VALUE};
 use filbert_functions::error::{carried, parsing_error};
 use filbert_functions::named::map_named;
 use filbert_functions::numbers::free::{self, WITH_FREE_SCALE};
 use filbert_functions::operand;
+
+use crate::plan::session::dialect_of;
 
 /// The function that makes an array of its arguments.
 const MAKE_ARRAY: &str = "make_array";

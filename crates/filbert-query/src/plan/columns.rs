@@ -10,7 +10,6 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias,
     TableFactor, TableWithJoins, VisitorMut, WildcardAdditionalOptions,
 };
-
 use filbert_dialect::{REPEATED, walk};
 
 /// Tells of a table the columns that `*` stands for, if it hides others; `None` if `*` is all of it.

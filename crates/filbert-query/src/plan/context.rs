@@ -21,16 +21,15 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias};
+use filbert_functions::tell;
+use filbert_functions::types::{field, with_pg_type};
 use filbert_grid::query::{Dialect, ParameterType};
 
 use crate::asker::ParameterTypes;
-use crate::plan::calls;
 use crate::plan::parameters::{infer, infer_in_plan};
 use crate::plan::relations::Relations;
 use crate::plan::session::dialect_of;
-use crate::plan::set_operations;
-use filbert_functions::tell;
-use filbert_functions::types::{field, with_pg_type};
+use crate::plan::{calls, set_operations};
 
 /// Plans a statement.
 ///

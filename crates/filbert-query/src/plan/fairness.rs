@@ -16,10 +16,10 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
-
-use crate::plan::giving_way::GivingWay;
 use filbert_functions::ending::Limits;
 use filbert_functions::error::carried;
+
+use crate::plan::giving_way::GivingWay;
 
 /// The plan with joins that give way.
 pub(crate) fn fair(plan: Arc<dyn ExecutionPlan>, limits: &Limits) -> Result<Arc<dyn ExecutionPlan>> {

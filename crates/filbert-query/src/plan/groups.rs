@@ -8,9 +8,7 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value, VisitorMut,
 };
-
-use filbert_dialect::call;
-use filbert_dialect::walk;
+use filbert_dialect::{call, walk};
 use filbert_functions::AS_CAST;
 
 /// Gives the casts that a query groups by names of their own, where they would have the same.

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, ExactNumberInfo, Expr, Query, SetExpr, Value, ValueWithSpan, VisitorMut,
 };
-
 use filbert_dialect::walk;
 
 /// Casts such texts to the type of the first value that tells its own.

@@ -15,7 +15,6 @@ use datafusion::logical_expr::{
     Aggregate, Expr, ExprFunctionExt, FetchType, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Projection, SkipType,
     SortExpr, SubqueryAlias, lit,
 };
-
 use filbert_functions::distinct;
 
 /// Aggregates whose result depends on the order of their rows.

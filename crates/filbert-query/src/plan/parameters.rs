@@ -14,10 +14,10 @@ use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::logical_plan::{Limit, Projection, Union};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator};
-
-use crate::plan::planner::unaliased;
 use filbert_functions::named::map_named;
 use filbert_functions::taken_as;
+
+use crate::plan::planner::unaliased;
 
 /// Window functions that take the number of a row.
 const OF_PLACES: [&str; 4] = ["lag", "lead", "nth_value", "ntile"];

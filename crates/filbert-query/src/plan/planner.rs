@@ -12,6 +12,13 @@ use datafusion::logical_expr::{Distinct, Expr as LogicalExpr, LogicalPlan, lit};
 use datafusion::sql::parser::Statement as PlannerStatement;
 use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement as SqlStatement};
 use filbert_data::{FieldType, Value};
+use filbert_dialect::narrow_values;
+use filbert_functions::error::{data_error, of_datafusion, parsing_error};
+use filbert_functions::told_parameters;
+use filbert_functions::types::{
+    ARRAY_OF_NUMERIC, Length, Mark, NUMERIC, REGPROC, field_type_of, field_type_of_arrow, filled_length, json_metadata,
+    pg_type_of, scalar_of,
+};
 use filbert_grid::query::{ColumnMeta, Dialect, SqlError, arrow_type};
 
 use crate::asker::Asker;
@@ -21,13 +28,6 @@ use crate::plan::{digits, groups, listed, order, scope, values, windows};
 use crate::subqueries;
 use crate::table_catalog::check;
 use crate::tables::Tables;
-use filbert_dialect::narrow_values;
-use filbert_functions::error::{data_error, of_datafusion, parsing_error};
-use filbert_functions::told_parameters;
-use filbert_functions::types::{
-    ARRAY_OF_NUMERIC, Length, Mark, NUMERIC, REGPROC, field_type_of, field_type_of_arrow, filled_length, json_metadata,
-    pg_type_of, scalar_of,
-};
 
 /// A query that is understood, before it is optimized.
 pub(crate) struct PlannedQuery {

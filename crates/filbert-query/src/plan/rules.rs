@@ -8,10 +8,10 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use filbert_functions::Constants;
 
 use super::union_names::UnionNames;
 use super::{dependencies, ended, marks};
-use filbert_functions::Constants;
 
 type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 

@@ -11,6 +11,11 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use filbert_data::dates::Zone;
+use filbert_dialect::{CATALOGS, catalog_of};
+use filbert_functions as functions;
+use filbert_functions::context::{StatementContext, dialect_of_options};
+use filbert_functions::ending::Limits;
+use filbert_functions::settings;
 use filbert_grid::GridError;
 use filbert_grid::query::{Dialect, Session};
 
@@ -18,20 +23,14 @@ use crate::asker::Asker;
 use crate::config::QueryConfig;
 use crate::memory::{MemoryLimits, QueryMemory, ServerMemory};
 use crate::occasion::Occasion;
-use crate::plan::ended;
-use crate::plan::rules;
 use crate::plan::ternary::Lists;
 use crate::plan::windows::Frames;
+use crate::plan::{ended, rules};
 use crate::scan::scanner::BATCH_ROWS;
 use crate::server::{Server, ServerOfSession};
 use crate::system;
 use crate::table_catalog::TableCatalog;
 use crate::tables::SCHEMA;
-use filbert_dialect::{CATALOGS, catalog_of};
-use filbert_functions as functions;
-use filbert_functions::context::StatementContext;
-use filbert_functions::context::dialect_of_options;
-use filbert_functions::ending::Limits;
 
 /// Makes a session for each query.
 pub(crate) struct Sessions {
@@ -92,7 +91,7 @@ impl Sessions {
             return Cow::Borrowed(planning);
         }
         let mut state = planning.clone();
-        state.config_mut().options_mut().extensions.insert(context);
+        settings::insert(state.config_mut().options_mut(), context);
         Cow::Owned(state)
     }
 
@@ -119,7 +118,7 @@ impl Sessions {
         environment.memory_pool = Arc::new(memory);
         let planning = self.planning(dialect);
         let mut config = planning.config().clone();
-        config.options_mut().extensions.insert(context);
+        settings::insert(config.options_mut(), context);
         let [hazelcast, crate_, postgres] = &self.functions;
         let functions = match dialect {
             Dialect::Hazelcast => hazelcast,
@@ -227,8 +226,8 @@ fn state(
     // What sorting keeps back for merging what it has on disk must fit into a query's memory.
     let reserved = options.execution.sort_spill_reservation_bytes.min(limits.query_bytes_max / 8);
     options.execution.sort_spill_reservation_bytes = reserved;
-    options.extensions.insert(ServerOfSession(server.clone()));
-    options.extensions.insert(StatementContext::lasting(dialect, limits.results_bytes_max()));
+    settings::insert(options, ServerOfSession(server.clone()));
+    settings::insert(options, StatementContext::lasting(dialect, limits.results_bytes_max()));
     // What members of objects are read as has to be known before types are coerced; a view may name them in any dialect.
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(functions::Fields)];
     if dialect == Dialect::Postgres {

@@ -11,11 +11,11 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::logical_expr::logical_plan::{Projection, Union};
 use datafusion::logical_expr::{Distinct, Expr, Join, LogicalPlan, LogicalPlanBuilder, cast, lit};
-
-use crate::plan::planner::unaliased;
 use filbert_functions::named::with_types_of_inputs;
 use filbert_functions::types::Mark;
 use filbert_functions::{common_type_of_dates, numbers};
+
+use crate::plan::planner::unaliased;
 
 /// Nodes of plans beyond which sides keep their types: each operation of a chain doubles the plan below it.
 const NODES_MAX: usize = 1_000;

@@ -18,10 +18,10 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
-
-use crate::subqueries::is_same;
 use filbert_functions::lists;
 use filbert_functions::named::map_named;
+
+use crate::subqueries::is_same;
 
 /// Keeps lists apart that are not to become one.
 #[derive(Debug)]

@@ -13,7 +13,6 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-
 use filbert_dialect::walk;
 
 /// Rows of a `VALUES` that are made queries, at most: the plan has a node for each.

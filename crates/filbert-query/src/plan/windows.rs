@@ -11,11 +11,10 @@ use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits, cast,
 };
 use datafusion::optimizer::AnalyzerRule;
-use filbert_grid::query::SqlError;
-
 use filbert_functions::error::{carried, data_error, of_datafusion, parsing_error};
 use filbert_functions::named::map_named;
 use filbert_functions::numbers::is_shift;
+use filbert_grid::query::SqlError;
 
 /// Makes `RANGE` between rows that are equal `GROUPS`, which is the same, where DataFusion has no ranges of a type; and has whole numbers
 /// with a distance in an order of wider ones, for a bound beyond their type would have rows of NULL in it.

@@ -9,13 +9,13 @@ use std::ops::Bound;
 use datafusion::logical_expr::expr::{InList, Like, Placeholder};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 use filbert_data::{Blob, FieldPath, FieldType, Kinds, Value, uuid_of};
+use filbert_functions::error::data_error;
+use filbert_functions::lists;
+use filbert_functions::types::value_of;
 use filbert_grid::query::SqlError;
 use filbert_grid::{IndexId, IndexKind, Probe};
 
 use crate::scan::table::MapTable;
-use filbert_functions::error::data_error;
-use filbert_functions::lists;
-use filbert_functions::types::value_of;
 
 /// Keys of one lookup, at most; longer lists look at all entries.
 const LOOKUPS_MAX: usize = 10_000;

@@ -15,11 +15,11 @@ use bytes::Bytes;
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::common::Result;
 use filbert_data::FieldType;
+use filbert_functions::builder::batch;
 use filbert_grid::{Chunk, ColumnId, ColumnView, Columns, Map, PartitionId};
 
 use crate::scan::scanner::ScanSpec;
 use crate::scan::table::MapTable;
-use filbert_functions::builder::batch;
 
 /// Whether a scan of all entries needs nothing but columns that the map keeps.
 pub(crate) fn reads_columns(spec: &ScanSpec) -> bool {

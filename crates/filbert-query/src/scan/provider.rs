@@ -10,13 +10,13 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
+use filbert_functions::error::carried;
 
 use crate::scan::access::AccessPlan;
 use crate::scan::exec::MapScanExec;
 use crate::scan::scanner::ScanSpec;
 use crate::scan::statistics;
 use crate::scan::table::MapTable;
-use filbert_functions::error::carried;
 
 /// Offers a map's table to plans.
 #[derive(Debug)]

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use filbert_data::{FieldPath, FieldReader, FieldType, Formats, Side, Value};
+use filbert_functions::builder::{ColumnBuilder, batch};
+use filbert_functions::error::{carried, data_error};
 use filbert_grid::query::SqlError;
 use filbert_grid::threads;
 
 use crate::scan::table::TableColumn;
-use filbert_functions::builder::{ColumnBuilder, batch};
-use filbert_functions::error::{carried, data_error};
 
 /// Characters of a key that an error shows.
 const KEY_TEXT_CHARS_MAX: usize = 200;

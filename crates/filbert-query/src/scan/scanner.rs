@@ -9,6 +9,7 @@ use arrow_schema::SchemaRef;
 use datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use datafusion::common::Result;
 use datafusion::physical_expr::PhysicalExpr;
+use filbert_functions::error::carried;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 use filbert_grid::{PartitionId, threads};
 
@@ -16,7 +17,6 @@ use crate::scan::access::Access;
 use crate::scan::chunks::ColumnScan;
 use crate::scan::rows::{RowBuffer, RowPlan, RowReader};
 use crate::scan::table::MapTable;
-use filbert_functions::error::carried;
 
 /// Rows of one batch, near enough.
 pub(crate) const BATCH_ROWS: usize = 8_192;

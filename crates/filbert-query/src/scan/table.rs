@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
 use filbert_data::{Blob, FieldPath, FieldType, Formats, Side, Step, ToBlob, Value, compact};
-use filbert_grid::Map;
-use filbert_grid::query::SqlError;
-
 use filbert_functions::error::data_error;
 use filbert_functions::types::{PgType, field, with_members};
+use filbert_grid::Map;
+use filbert_grid::query::SqlError;
 
 /// A column of a table over a map.
 #[derive(Clone, Debug, PartialEq, Eq)]

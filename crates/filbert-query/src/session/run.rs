@@ -5,12 +5,12 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
 use filbert_data::{FieldType, Value};
+use filbert_dialect::{Job, SessionCommand};
 use filbert_grid::query::{ColumnMeta, Dialect, Session, SqlError, SqlErrorCode, StatementResult, TransactionState};
 
 use super::settings::{self, SETTINGS};
 use super::transaction;
 use crate::cursor::ReadyRows;
-use filbert_dialect::{Job, SessionCommand};
 
 /// The words that PostgreSQL reports when a statement is done.
 pub(crate) fn tag(command: &SessionCommand) -> &'static str {

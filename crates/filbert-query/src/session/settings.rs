@@ -1,8 +1,7 @@
 //! The settings of sessions: names, defaults and kinds, as PostgreSQL has them.
 
-use filbert_grid::query::{Dialect, Session, SqlError, SqlErrorCode};
-
 use filbert_dialect::catalog_of;
+use filbert_grid::query::{Dialect, Session, SqlError, SqlErrorCode};
 
 /// The version of PostgreSQL whose catalogs and protocol this is.
 pub(crate) const SERVER_VERSION: &str = concat!("14.0 (Filbert ", env!("CARGO_PKG_VERSION"), ")");

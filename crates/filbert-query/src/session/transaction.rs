@@ -1,8 +1,7 @@
 //! Transactions: statements take effect one by one, and what is different from a transaction that takes changes back is told or refused.
 
-use filbert_grid::query::{Session, Severity, SqlError, SqlErrorCode, TransactionState};
-
 use filbert_dialect::{Modes, SessionCommand};
+use filbert_grid::query::{Session, Severity, SqlError, SqlErrorCode, TransactionState};
 
 /// The transaction's own settings.
 const READ_ONLY: &str = "transaction_read_only";

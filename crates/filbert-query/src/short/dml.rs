@@ -7,6 +7,7 @@ use arrow_array::RecordBatch;
 use datafusion::execution::session_state::SessionState;
 use datafusion::sql::sqlparser::ast::Expr;
 use filbert_data::{Blob, Value};
+use filbert_dialect::{Delete, Insert, Parsed, Update, schema_of};
 use filbert_grid::query::{SqlError, StatementResult};
 use filbert_grid::{Caller, Change, Map, Refused};
 
@@ -27,7 +28,6 @@ use crate::scan::access::Operand;
 use crate::scan::table::MapTable;
 use crate::short::key::Key;
 use crate::tables::{Mapped, Tables};
-use filbert_dialect::{Delete, Insert, Parsed, Update, schema_of};
 
 /// Rows that one statement writes in place.
 const ROWS_IN_PLACE_MAX: usize = 1_000;

@@ -15,6 +15,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use filbert_data::{FieldType, Value};
+use filbert_functions::ending;
+use filbert_functions::error::of_datafusion;
 use filbert_grid::query::SqlError;
 
 use crate::plan::planner::{PlannedQuery, bind, bind_one};
@@ -23,8 +25,6 @@ use crate::scan::provider::{MapProvider, physical_filter, unqualified};
 use crate::scan::scanner::{ScanCounts, ScanSpec, Scanner};
 use crate::short::aggregate::Aggregates;
 use crate::threads::Threads;
-use filbert_functions::ending;
-use filbert_functions::error::of_datafusion;
 
 /// Rows that a network task may collect in place; more are read by a cursor.
 const ROWS_IN_PLACE_MAX: usize = 1_000;

@@ -35,11 +35,11 @@ use datafusion::logical_expr::{
     BinaryExpr, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Sort, SortExpr,
     Subquery, SubqueryAlias, lit, not, when,
 };
+use filbert_functions::error::{carried, parsing_error};
+use filbert_functions::{compared_with_rows, key_of};
 
 use self::forms::{exists_form, has_always_a_row, is_of_table, is_one_row, is_plain_aggregate, narrowed};
 use self::push::Domain;
-use filbert_functions::error::{carried, parsing_error};
-use filbert_functions::{compared_with_rows, key_of};
 
 /// Gives every subquery of a plan a form that DataFusion plans right.
 pub(crate) fn unnest(plan: LogicalPlan) -> Result<LogicalPlan> {

@@ -7,7 +7,6 @@ use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Expr, Signature, Volatility};
-
 use filbert_functions::error::{carried, too_many_rows};
 
 static SINGLE: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {

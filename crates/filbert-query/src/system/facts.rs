@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use filbert_data::FieldType;
+use filbert_functions::pg_types::{self, Declared};
 use filbert_grid::Map;
 
 use crate::catalog::{Mapping, View};
 use crate::oids::{self, Oids};
 use crate::tables::Tables;
-use filbert_functions::pg_types::{self, Declared};
 
 /// What a relation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,11 +17,11 @@ use datafusion::datasource::TableType;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 use filbert_data::FieldType;
+use filbert_functions::context::StatementContext;
 use filbert_grid::query::Dialect;
 
 use super::scene::Scene;
 use crate::server::Server;
-use filbert_functions::context::StatementContext;
 
 /// A relation as it is declared.
 pub(crate) struct Relation {

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use filbert_data::Side;
+use filbert_dialect::{DeclaredType, quote_ident};
+use filbert_functions::pg_types;
+use filbert_functions::types::JSONB;
 use filbert_grid::{IndexKind, Map};
 
 use super::facts::{ColumnFacts, ConstraintFacts, IndexFacts, Place, RelationFacts, RelationKind, plain_column};
 use crate::catalog::{self, Mapping, MappingColumn};
 use crate::oids::Oids;
 use crate::tables::Tables;
-use filbert_dialect::{DeclaredType, quote_ident};
-use filbert_functions::pg_types;
-use filbert_functions::types::JSONB;
 
 /// The facts of a table or mapping.
 pub(super) fn facts(tables: &Tables, mapping: Arc<Mapping>, place: Place, oids: &mut Oids) -> RelationFacts {

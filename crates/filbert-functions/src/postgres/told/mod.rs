@@ -17,11 +17,11 @@ use datafusion::common::DFSchema;
 use datafusion::functions::{string, unicode};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+use filbert_dialect::calls::{ARRAY_LIKE, OPERAND};
 
 use super::operators::call;
 use crate::choices;
 use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
-use filbert_dialect::calls::{ARRAY_LIKE, OPERAND};
 
 pub(super) use function::functions;
 use function::told_as;

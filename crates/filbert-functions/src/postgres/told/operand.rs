@@ -12,11 +12,10 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility, cast,
 };
+use filbert_dialect::calls::OPERAND;
 
 use super::function::told_as;
 use super::{mark_of, rtrim};
-use filbert_dialect::calls::OPERAND;
-
 use crate::types::{BPCHAR, Length, Mark, VARCHAR, is_untyped};
 
 /// What statements are rewritten to.

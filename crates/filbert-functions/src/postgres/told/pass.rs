@@ -8,10 +8,9 @@ use datafusion::logical_expr::expr::{InSubquery, Placeholder, ScalarFunction, Se
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+use filbert_dialect::calls::{COMPARE_ALL, COMPARE_ANY, OPERAND};
 
 use super::super::operators::{binary, call};
-use filbert_dialect::calls::OPERAND;
-
 use super::operand;
 use super::rows::{has_own_blanks, rows_without_blanks, without_blanks};
 use super::{
@@ -20,7 +19,6 @@ use super::{
 };
 use crate::named::{map_named, number_of, schema_within};
 use crate::types::{BPCHAR, JSONB, Length, Mark, VARCHAR};
-use filbert_dialect::calls::{COMPARE_ALL, COMPARE_ANY};
 
 /// Aggregates whose results have the blanks of the values that they are given.
 const OF_VALUES: [&str; 6] = ["array_agg", "first_value", "last_value", "max", "min", "single_value"];

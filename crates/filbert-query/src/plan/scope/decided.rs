@@ -9,11 +9,10 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, OrderBy, Select, SelectItem, Value, ValueWithSpan, Visitor,
 };
+use filbert_dialect::{is_aggregate, walk};
 
 use super::sources::{Relation, Scope};
 use super::{Output, Resolver};
-use filbert_dialect::is_aggregate;
-use filbert_dialect::walk;
 
 impl Resolver<'_> {
     /// Groups by the columns that are decided by the groups, as far as the query names them outside of aggregates.

@@ -7,10 +7,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, GroupByExpr, Query, Select, SelectItem, Visitor};
 use datafusion::sql::sqlparser::parser::Parser;
+use filbert_dialect::{grammar, is_aggregate, walk};
 use filbert_grid::query::Dialect;
-
-use filbert_dialect::walk;
-use filbert_dialect::{grammar, is_aggregate};
 
 /// Writes out keys that are lists, and makes a group of a query that is one without an aggregate.
 pub(super) fn write_out(select: &mut Select) {

@@ -31,15 +31,14 @@ use datafusion::sql::sqlparser::ast::{
     SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, TableAliasColumnDef, Value, ValueWithSpan,
     Values, With,
 };
+use filbert_dialect::{self as dialect, REPEATED, ROWS, narrow_values};
+use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError, SqlSubject};
 
 use self::names::Clause;
 use self::sources::Scope;
 use crate::plan::columns::result_name;
 use crate::tables::Tables;
-use filbert_dialect::REPEATED;
-use filbert_dialect::{self as dialect, ROWS, narrow_values};
-use filbert_functions::error::parsing_error;
 
 /// Views within views, at most.
 const VIEW_DEPTH_MAX: usize = 32;

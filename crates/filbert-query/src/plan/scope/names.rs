@@ -6,12 +6,12 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query, SetExpr, Values,
     VisitorMut,
 };
+use filbert_dialect::walk;
+use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError};
 
 use super::sources::Relation;
 use super::{Output, Resolver, ambiguous, missing};
-use filbert_dialect::walk;
-use filbert_functions::error::parsing_error;
 
 /// Where an expression stands, which decides whether columns of the result can be meant.
 pub(super) enum Clause<'o> {

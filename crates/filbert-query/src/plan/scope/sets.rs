@@ -3,14 +3,13 @@
 //! DataFusion only looks whether a row is there. So equal rows of each side are numbered, and the number is a further column:
 //! a row that the left side has three times and the right side twice is among both twice, and among the left side's alone once.
 
-use datafusion::sql::sqlparser::ast::{Ident, Query, SelectItem, SetExpr, SetOperator, TableFactor, VisitorMut};
-use datafusion::sql::sqlparser::parser::Parser;
-use filbert_grid::query::SqlError;
 use std::ops::ControlFlow;
 
-use filbert_dialect::HazelcastDialect;
-use filbert_dialect::walk;
+use datafusion::sql::sqlparser::ast::{Ident, Query, SelectItem, SetExpr, SetOperator, TableFactor, VisitorMut};
+use datafusion::sql::sqlparser::parser::Parser;
+use filbert_dialect::{HazelcastDialect, walk};
 use filbert_functions::error::parsing_error;
+use filbert_grid::query::SqlError;
 
 /// The rows of two sides of a set operation with ALL, under the names of the left side.
 pub(super) fn counted(

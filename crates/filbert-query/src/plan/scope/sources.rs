@@ -6,13 +6,12 @@ use datafusion::sql::sqlparser::ast::{
     Value, WildcardAdditionalOptions,
 };
 use datafusion::sql::sqlparser::parser::Parser;
+use filbert_dialect::{HazelcastDialect, REPEATED, call};
+use filbert_functions::error::parsing_error;
 use filbert_grid::query::SqlError;
 
 use super::names::Clause;
 use super::{Named, Names, Resolver, VIEW_DEPTH_MAX, complete};
-use filbert_dialect::REPEATED;
-use filbert_dialect::{HazelcastDialect, call};
-use filbert_functions::error::parsing_error;
 
 /// What a query reads.
 #[derive(Clone, Default)]

@@ -8,14 +8,13 @@ use datafusion::sql::sqlparser::ast::{
     CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, OrderByExpr,
     OrderByOptions, Value,
 };
+use filbert_dialect::{REPEATED, call, columns_of_row};
+use filbert_functions::error::parsing_error;
 use filbert_grid::query::{Dialect, SqlError};
 
 use super::names::whole_row;
 use super::sources::Relation;
 use super::{Output, Resolver};
-use filbert_dialect::REPEATED;
-use filbert_dialect::{call, columns_of_row};
-use filbert_functions::error::parsing_error;
 
 /// What a row becomes: names and values in turn.
 const DOCUMENT: &str = "json_of_row";

@@ -2,17 +2,16 @@
 
 use datafusion::common::Result;
 use filbert_data::{FieldType, Value};
+use filbert_dialect::{DEFAULT_SCHEMAS, quote_ident};
+use filbert_functions::error::carried;
+use filbert_functions::native::{Call, Native, Take, int8, now, of_text, pure, text};
+use filbert_functions::pg_types;
 use filbert_grid::query::{SqlError, SqlErrorCode};
 
 use super::scene;
 use crate::server::ServerOfSession;
 use crate::session::search_path;
 use crate::system::{self, Facts, Scene};
-use filbert_dialect::DEFAULT_SCHEMAS;
-use filbert_dialect::quote_ident;
-use filbert_functions::error::carried;
-use filbert_functions::native::{Call, Native, Take, int8, now, of_text, pure, text};
-use filbert_functions::pg_types;
 
 /// The name of a number, or of a name as it is found.
 pub(super) static REG_NAME: Native = now(filbert_functions::REG_NAME, &[Take::Text, Take::Any], text, |call| {

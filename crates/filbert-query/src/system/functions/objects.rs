@@ -2,11 +2,11 @@
 
 use datafusion::common::Result;
 use filbert_data::Value;
+use filbert_functions::native::{Call, Native, Take, bool, int4, int8, now, of_text, pure, text};
+use filbert_functions::pg_types;
 
 use super::scene;
 use crate::system::{Facts, RelationFacts, RelationKind, index_definition};
-use filbert_functions::native::{Call, Native, Take, bool, int4, int8, now, of_text, pure, text};
-use filbert_functions::pg_types;
 
 /// A function that tells whether an object is found by its name alone.
 const fn visible(name: &'static str) -> Native {

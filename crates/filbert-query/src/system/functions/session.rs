@@ -1,13 +1,14 @@
 //! Who asks, and when.
 
 use filbert_data::Value;
+use filbert_functions::error::carried;
+use filbert_functions::native::{
+    Call, Native, Take, bool, failed, int4, int8, moment, now, of_text, pure, text, texts,
+};
 
 use crate::server::ServerOfSession;
 use crate::session::{check, database, search_path, value_of, version};
 use crate::system::default_schema;
-use filbert_functions::error::carried;
-use filbert_functions::native::failed;
-use filbert_functions::native::{Call, Native, Take, bool, int4, int8, moment, now, of_text, pure, text, texts};
 
 pub(super) const FUNCTIONS: &[Native] = &[
     now("version", &[], text, |call| Ok(of_text(version(call.dialect)))),

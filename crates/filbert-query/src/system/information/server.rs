@@ -1,11 +1,11 @@
 //! Tables and columns as PostgreSQL's `information_schema` has them.
 
 use filbert_data::FieldType;
+use filbert_functions::pg_types;
 
 use super::super::facts::{ColumnFacts, RelationKind};
 use super::super::relation::{Relation, Rows, row};
 use super::super::scene::Scene;
-use filbert_functions::pg_types;
 
 pub(super) const RELATIONS: &[Relation] = &[
     Relation {

@@ -1,10 +1,11 @@
 //! Tables, views, indexes and their columns.
 
+use filbert_functions::pg_types;
+
 use super::super::facts::{IndexFacts, RelationFacts, RelationKind};
 use super::super::relation::{Relation, Rows, row};
 use super::super::scene::Scene;
 use crate::oids;
-use filbert_functions::pg_types;
 
 pub(super) const RELATIONS: &[Relation] = &[
     Relation {

@@ -1,8 +1,9 @@
 //! Types, and the ranges and enumerations that there are none of.
 
+use filbert_functions::pg_types::{self, PgType, TYPES};
+
 use super::super::relation::{Relation, Rows, no_rows, row};
 use super::super::scene::Scene;
-use filbert_functions::pg_types::{self, PgType, TYPES};
 
 pub(super) const RELATIONS: &[Relation] = &[
     Relation {

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use filbert_functions::push_json_text;
+
 use super::super::relation::{Rows, row};
 use super::super::scene::Scene;
 use crate::session::CRATE_VERSION;
-use filbert_functions::push_json_text;
 
 /// A JSON object in the making.
 struct Object(String);

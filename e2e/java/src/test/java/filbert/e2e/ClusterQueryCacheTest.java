@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.DisabledIfEnvironmentVariable;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -91,6 +92,7 @@ class ClusterQueryCacheTest {
     private static final class Writer extends Thread {
         private final IMap<Object, Object> map;
         private final AtomicBoolean ends = new AtomicBoolean();
+        private final AtomicInteger made = new AtomicInteger();
 
         Writer(IMap<Object, Object> map) {
             this.map = map;
@@ -107,11 +109,19 @@ class ClusterQueryCacheTest {
                     } else {
                         map.set(key, i % 3 == 0 ? -i : i);
                     }
+                    made.incrementAndGet();
+                    // The caches are to follow, and not to be flooded.
                     Thread.sleep(1);
                 } catch (Exception outcomeUnknown) {
                     // What the map has in the end is what counts.
                 }
             }
+        }
+
+        /** Waits until so many more changes are acknowledged. */
+        void makes(int more) throws Exception {
+            int wanted = made.get() + more;
+            Suite.eventually(() -> made.get() >= wanted);
         }
 
         void end() throws InterruptedException {
@@ -139,9 +149,10 @@ class ClusterQueryCacheTest {
             }
             eventuallyHold(caches, map);
             Writer writer = new Writer(other.getMap("m"));
-            Thread.sleep(500);
+            writer.makes(200);
             blow.to(members.get(0));
-            Thread.sleep(3_000);
+            // The other members lead by then.
+            writer.makes(1_000);
             writer.end();
             eventuallyHold(caches, map);
             // And from here on as ever.
@@ -193,7 +204,13 @@ class ClusterQueryCacheTest {
             // The client may see only by this that the connection is lost.
             Suite.eventually(() -> deletes(map, 1));
             Suite.eventually(() -> !lost.isEmpty());
-            Thread.sleep(3_000);
+            // A cache that has lost its member does not follow any more, and hears so in the end.
+            Suite.eventually(() -> deletes(map, 3));
+            Map<Object, Object> expected = matching(map);
+            for (int number = 0; number < CACHES; number++) {
+                int n = number;
+                Suite.eventually(() -> lost.contains(n) || holds(caches.get(n), n % 2 == 0, expected));
+            }
             assertTrue(lost.size() < CACHES, "those that other members keep have lost nothing: " + lost);
             for (int number : lost) {
                 caches.get(number).destroy();

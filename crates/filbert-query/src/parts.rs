@@ -10,7 +10,7 @@ use crate::tables::Tables;
 use crate::threads::Threads;
 
 /// The parts of the engine.
-pub(crate) struct Core {
+pub(crate) struct Parts {
     pub(crate) config: QueryConfig,
     pub(crate) tables: Arc<Tables>,
     pub(crate) sessions: Sessions,
